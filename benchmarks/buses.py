@@ -24,7 +24,6 @@ from typing import Any
 from benchmarks.relay import Relay
 from benchmarks.result import Arrivals, Result, median_of
 from benchmarks.source import paced
-from benchmarks.system import free_bus, free_port
 from benchmarks.table import print_table
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.delivery import Delivery
@@ -37,6 +36,7 @@ from dimos_streams.tool_stream.liveness.heartbeat import HEARTBEAT_S
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
+from tests.ports import free_bus, free_port
 
 _RATES_HZ = (100.0, 200.0)
 _BURST = 20_000

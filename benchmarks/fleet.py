@@ -32,11 +32,11 @@ from pydantic_core import from_json
 
 from benchmarks.postgres_cluster import PostgresCluster, postgres_cluster
 from benchmarks.process_tree import usage_of
-from benchmarks.system import free_port
 from dimos_streams.client.sse_client import SseClient
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from tests.ports import free_port
 
 _READY_S = 120.0
 _WARM_S = 3.0

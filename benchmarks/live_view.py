@@ -30,12 +30,12 @@ import requests
 from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.process_tree import usage_of
-from benchmarks.system import free_bus, free_port
 from benchmarks.table import machine_line
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
+from tests.ports import free_bus, free_port
 
 _CONTEXT = multiprocessing.get_context("spawn")
 _CAMERA = ("/color_image",)

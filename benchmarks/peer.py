@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.result import Arrivals, Result
-from benchmarks.system import free_bus, free_port
 from dimos_streams.errors import UserError
+from tests.ports import free_bus, free_port
 
 _SCRIPT = Path(__file__).with_name("peer_dimos.py")
 _TIMEOUT_S = 180.0

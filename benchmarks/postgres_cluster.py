@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.process_tree import tree_of
-from benchmarks.system import free_port
+from tests.ports import free_port
 
 _BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.process_tree import usage_of
-from benchmarks.system import free_bus, free_port
 from benchmarks.table import machine_line
+from tests.ports import free_bus, free_port
 
 _SETTLE_S = 3.0
 _IDLE_S = 10.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import socket
 import tempfile
 import time
 from collections import defaultdict
@@ -19,6 +18,7 @@ from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing import FaultInjection, Faults
+from tests.ports import free_bus, free_port
 
 _CALLER = "benchmark"
 _READY_S = 60.0
@@ -107,17 +107,3 @@ async def running(
         finally:
             gateway.close()
             await supervisor.stop()
-
-
-def free_bus() -> str:
-    """A multicast address that nobody else uses, with good luck."""
-    group = random.SystemRandom().randint(1, 254)
-    return f"udpm://239.255.76.{group}:{free_port(socket.SOCK_DGRAM)}?ttl=0"
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port of loopback that is free now."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

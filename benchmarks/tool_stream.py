@@ -20,10 +20,11 @@ from benchmarks.clients import measure_clients
 from benchmarks.floor import measure_floor
 from benchmarks.peer import Peer, Workload
 from benchmarks.result import Result, median_of
-from benchmarks.system import free_bus, running
+from benchmarks.system import running
 from benchmarks.table import print_table
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import UserError
+from tests.ports import free_bus
 
 _RATES_HZ = (100.0, 200.0)
 _BURST = 20_000

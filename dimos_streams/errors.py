@@ -11,12 +11,12 @@ _MAX_SUGGESTED = 3
 _ALIKE = 0.66
 """How much of two names must be the same for one to be suggested in the place of the other."""
 _ALIKE_FROM_THE_BEGINNING = 0.6
-"""The same of two that begin alike: few mistype the first letters."""
+"""``_ALIKE`` for two names that begin alike: few mistype the first letters."""
 _ENDINGS_OF_YAML = {"yaml", "yml"}
 _MAX_LISTED = 12
 """The largest number of names that are listed though one is near."""
 _OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EPIPE))
-"""The errors of files that another name does not mend."""
+"""Numbers of errors that a file of any other name would have, too: the disk is full, read-only or failing."""
 
 
 class DimosStreamsError(Exception):
@@ -31,14 +31,15 @@ class UserError(DimosStreamsError):
 
 
 def cannot_write(what: str, error: OSError) -> DimosStreamsError:
-    """Return the error for what can't be written: a ``UserError`` unless it is for the disk, which may take the same
-    another time."""
+    """Return the error that ``what`` can't be written: a ``UserError``, or another if the disk is the reason, since
+    the same may succeed when that has room."""
     text = f"{what} can't be written: {error.strerror or error}"
     return DimosStreamsError(text) if is_of_the_disk(error) else UserError(text)
 
 
 def is_of_the_disk(error: OSError) -> bool:
-    """Return whether it is not for a file's name that it can't be written."""
+    """Return whether an error of writing comes from the disk (full, read-only, failing), and not from the file's name
+    or place."""
     return error.errno in _OF_THE_DISK
 
 
@@ -47,7 +48,7 @@ class BusError(DimosStreamsError):
 
 
 class BusUrlError(UserError, BusError):
-    """Raised for a URL that no bus has."""
+    """Raised for a URL that is not one of a bus."""
 
 
 class MessageError(DimosStreamsError):
@@ -102,7 +103,7 @@ class UnknownSkillError(SkillError):
 
 
 class BadRequestError(UserError, SkillError):
-    """Raised for a request that a bridge can't read: a name or a text that is none, or a field that it does not take.
+    """Raised for a request that a bridge can't read: an invalid name or text, or a field that it does not take.
 
     ``problems`` maps the path of each such part to what is wrong with it.
     """
@@ -113,7 +114,7 @@ class BadRequestError(UserError, SkillError):
 
 
 class UnknownAgentError(UserError, SkillError):
-    """Raised for a name that no agent has, or more than one."""
+    """Raised for a name that no agent has, or that several agents have."""
 
 
 class UnknownRobotError(UserError, SkillError):
@@ -128,14 +129,14 @@ class UnknownRobotError(UserError, SkillError):
 
 
 class RobotNeededError(UserError, SkillError):
-    """Raised at a fleet's hub for what could be meant for several robots, and names none."""
+    """Raised at a fleet's hub for a request that names no robot and could be meant for several."""
 
 
 class UnknownCallError(UserError, SkillError):
     """Raised for an id of which no call is remembered."""
 
     def __init__(self, call_id: str, text: str = "") -> None:
-        """``text`` is what can be said of the call where that is more than that nothing is known."""
+        """``text`` takes the place of the usual text, where more can be said of the call."""
         self.call_id = call_id
         super().__init__(text or f"no call has the id {call_id!r}; ended calls are forgotten after a while")
 

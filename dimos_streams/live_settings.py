@@ -64,21 +64,22 @@ def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 def reported_settings(state: object) -> Mapping[str, Any]:
-    """The settings that differ from a module's blueprint, by the state that it reports; empty if that says nothing of
-    it, or is not as the state of a module that changes settings."""
+    """The settings in which a module differs from its blueprint, as the state that it reports has them. Empty if the
+    state has no settings, or has them in a form that can't be read."""
     values = state.get(STATE) if isinstance(state, Mapping) else None
     return values if isinstance(values, Mapping) else {}
 
 
 def shown_secret(path: str, text: str) -> str:
-    """The reason why a setting can't get a value that is given as text, if that has a secret in it, or the name that
-    is given for the setting; empty if not."""
+    """The reason to refuse a setting's new value, which is given as text: the text, or the name of the setting, has a
+    secret in it. Empty if there is none."""
     name = telling_name(path.split("."))
     return _SHOWN if has_secret(path) or has_secret(text) or has_secret_setting(_parsed(text)[0], name) else ""
 
 
 def shown_secrets(before: BaseModel, after: BaseModel, paths: Iterable[str]) -> dict[str, str]:
-    """The settings among these whose values in either config have a secret in them, and why they can't change."""
+    """The settings among ``paths`` whose old or new values have a secret in them, each with the reason to refuse the
+    change."""
     configs = before.model_dump(), after.model_dump()
     values = {path: [_at(config, path) for config in configs] for path in paths}
     return {path: _SHOWN for path, each in values.items() if has_secret_setting(each, telling_name(path.split(".")))}

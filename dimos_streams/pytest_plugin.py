@@ -276,8 +276,8 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
             if not report.passed and update:
                 report = replay_log(path, dataclasses.replace(chosen, update=True))
         if report.updated:
-            told = "\n".join((*report.lines(), f"{path} has what the modules give now"))
-            request.node.stash.setdefault(_REWRITTEN, []).append(told)
+            text = "\n".join((*report.lines(), f"{path} has what the modules give now"))
+            request.node.stash.setdefault(_REWRITTEN, []).append(text)
         if not report.passed and not report.updated:
             by_hand = replay_command(path, modules, found, chosen.settings, tolerances, chosen.seed)
             pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)

@@ -45,8 +45,8 @@ Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
 class DriveConfig(HullConfig):
     """Settings for driving. Metres, seconds, radians."""
 
-    max_speed: Annotated[float, Live] = Field(0.6, gt=0.0)
-    max_turn: Annotated[float, Live] = Field(1.2, gt=0.0)
+    max_speed: Annotated[float, Live] = Field(0.6, gt=0.0, description="m/s")
+    max_turn: Annotated[float, Live] = Field(1.2, gt=0.0, description="rad/s")
     tolerance_m: Annotated[float, Live] = Field(
         0.05, gt=0.0, description="of a move; a fifth of what is asked for, if that is less"
     )

@@ -292,7 +292,7 @@ class Motion:
 
     def _command(self, velocity: complex, turn: float) -> None:
         velocity, turn = shortened(velocity, self._config.max_speed), clamped(turn, self._config.max_turn)
-        self._obedience.tell(velocity, turn)
+        self._obedience.command(velocity, turn)
         self._module.cmd_vel.publish(twist(velocity, turn))
 
     def _report_progress(self, text: str, **data: float) -> None:

@@ -37,8 +37,8 @@ class FollowPersonConfig(HullConfig):
     """Settings for following and for giving up. Metres, seconds, radians."""
 
     distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
-    max_speed: Annotated[float, Live] = Field(1.0, gt=0.0)
-    max_turn: Annotated[float, Live] = Field(1.5, gt=0.0)
+    max_speed: Annotated[float, Live] = Field(1.0, gt=0.0, description="m/s")
+    max_turn: Annotated[float, Live] = Field(1.5, gt=0.0, description="rad/s")
     distance_gain: Annotated[float, Live] = Field(1.2, gt=0.0, description="m/s per metre too far")
     bearing_gain: Annotated[float, Live] = Field(2.0, gt=0.0, description="rad/s per radian aside")
     motion_gain: Annotated[float, Live] = Field(

@@ -110,7 +110,7 @@ class Following:
                     self._look(frame, now)
                 self._check_obedience(now)
                 command = await self._decide(now)
-                self._obedience.tell(*command)
+                self._obedience.command(*command)
                 self._module.cmd_vel.publish(twist(*command))
                 self._report_progress(now, command)
         if self._record.found_at is None:

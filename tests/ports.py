@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
 import socket
+import sys
+import uuid
 
 _FIRST, _BEYOND = 10_000, 32_768
 """The ports that are given here end where Linux begins with those that it chooses itself: for servers on port 0 and
 for every connection, of all workers at once. A port of those may be gone again before it is used."""
-_WORKERS = 32
+PROCESSES = 64
+"""One port of so many in a row is a process's own."""
+_DDS_FIRST, _DDS_STEP, _DDS_TAKEN = 7_400, 250, 100
+"""Where the UDP ports of DDS begin, how far those of its domains are apart, and how many of these robots may take."""
 
 _steps = itertools.count(random.SystemRandom().randrange(_BEYOND))
+_claims: dict[int, tuple[int, socket.socket]] = {}
+"""What each process has for its own, itself and those that it was forked from, and what shows others that it has."""
 
 
 def free_port() -> int:
@@ -25,11 +33,24 @@ def free_udp_port() -> int:
     return _free(socket.SOCK_DGRAM, "")
 
 
+def free_bus() -> str:
+    """A bus of LCM on this machine that nobody else is on: runs of two sessions must not hear each other."""
+    first, second, third = uuid.uuid4().bytes[:3]
+    return f"udpm://239.{first}.{second}.{third}:{free_udp_port()}?ttl=0"
+
+
+def is_of_dds(port: int) -> bool:
+    """Whether a robot on DDS takes a UDP port, if it is in the domain to which that belongs."""
+    return (port - _DDS_FIRST) % _DDS_STEP < _DDS_TAKEN
+
+
 def _free(kind: socket.SocketKind, host: str) -> int:
-    own = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
-    of_worker = (_BEYOND - _FIRST) // _WORKERS
-    for step in itertools.islice(_steps, of_worker):
-        port = _FIRST + step % of_worker * _WORKERS + own
+    own = _own() if sys.platform == "linux" else os.getpid() % PROCESSES
+    of_process = (_BEYOND - _FIRST) // PROCESSES
+    for step in itertools.islice(_steps, of_process):
+        port = _FIRST + step % of_process * PROCESSES + own
+        if kind == socket.SOCK_DGRAM and is_of_dds(port):
+            continue
         with socket.socket(type=kind) as probe:
             if kind == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,4 +59,27 @@ def _free(kind: socket.SocketKind, host: str) -> int:
             except OSError:
                 continue
             return port
-    raise AssertionError(f"none of {of_worker} ports is free")
+    raise AssertionError(f"none of {of_process} ports is free")
+
+
+def _own() -> int:
+    """Which ports are this process's until it ends. Its name as a worker would not do: sessions that run at the same
+    time give their workers the same names."""
+    process = os.getpid()
+    if process not in _claims:
+        _claims[process] = _claim()
+    return _claims[process][0]
+
+
+def _claim() -> tuple[int, socket.socket]:
+    for number in range(PROCESSES):
+        shown = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            shown.bind(f"\0dimos_streams tests: ports {number}")
+        except OSError as error:
+            shown.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return number, shown
+    raise AssertionError(f"{PROCESSES} processes have all ports of tests")

@@ -115,7 +115,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "a hub is no part of a run: its commands need keys that nobody else has",
     ("dimos_streams/hub/process.py", "os.getpid"): "a hub is no part of a run: names its process",
     ("dimos_streams/hub/process.py", "secrets.token_hex"): "a hub is no part of a run: names its process",
-    ("dimos_streams/hub/storage/postgres.py", "threading.Thread"): "a hub is no part of a run: waits for notices",
+    (
+        "dimos_streams/hub/storage/engines/postgres.py",
+        "threading.Thread",
+    ): "a hub is no run: waits for notices",
     ("dimos_streams/hub/storage/robots.py", "secrets.token_urlsafe"): "a robot's token is a secret",
     (
         "dimos_streams/hub/storage/sequence.py",

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import resource
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.ports import free_port
+from benchmarks.postgres_cluster import PostgresCluster, is_installed
+from tests import ports
+from tests.ports import free_bus, free_port, free_udp_port
 from tests.stack_room import with_room
 
 _CALLS, _DEPTHS = 500, 200
 
 
-def test_workers_take_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_take_ports_of_their_own_also_those_of_other_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_claims", {})
     taken = []
-    for number in range(6):
-        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
-        taken.append(free_port() % 32)
-    assert len(set(taken)) == 6
+    try:
+        for process in range(6):
+            monkeypatch.setattr(os, "getpid", lambda process=process: process)
+            taken += [{each % ports.PROCESSES for each in (free_port(), free_udp_port(), free_port())}]
+    finally:
+        for _, shown in ports._claims.values():
+            shown.close()
+    assert len(set().union(*taken)) == len(taken) == sum(map(len, taken))
+
+
+def test_no_connection_of_anybodys_takes_a_port_before_its_server_is_there(tmp_path: Path) -> None:
+    """Nor while the server is killed and begun again."""
+    urls = [free_bus(), f"tcp://127.0.0.1:{free_port()}"] + [PostgresCluster(tmp_path).url] * is_installed()
+    assert all(1024 <= (urlsplit(url).port or 0) < 32_768 for url in urls), urls
+
+
+def test_ports_of_buses_are_none_that_a_robot_on_dds_takes_in_any_domain() -> None:
+    assert not any(ports.is_of_dds(free_udp_port()) for _ in range(ports.PROCESSES))
+    assert ports.is_of_dds(7400 + 250 * 42 + 11)
 
 
 def _nothing() -> None:

@@ -37,8 +37,11 @@ class Goal(FrozenModel):
     """A point of the odom frame, and the distance at which it counts as reached, in metres."""
 
     x: float
+    """Metres."""
     y: float
+    """Metres."""
     within_m: float = Field(default=0.3, gt=0)
+    """The distance in metres at which it counts as reached."""
 
 
 class LimitSettings(FixedLimits):
@@ -63,6 +66,7 @@ class StopWhen(FrozenModel):
     """Conditions under which a mission stops, whatever its model still wants."""
 
     battery_below: float | None = Field(default=None, gt=0, le=1)
+    """The charge of the battery, 0 to 1, below which missions stop."""
     goal: Goal | None = None
     outside: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)] | None = None
     """A fence: its corners in the odom frame, in metres."""
@@ -90,6 +94,7 @@ class AgentConfig(GateSettings, ModuleConfig):
     """The address of an ``openai`` model's server; its key comes from the environment."""
     model_options: ModelOptions = ModelOptions()
     system_prompt: str = SYSTEM_PROMPT
+    """The text that the model is given first."""
     max_iterations: int = Field(default=_DEFAULTS.max_iterations, ge=1)
     """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = Field(default=_DEFAULTS.answer_timeout_s, gt=0)
@@ -103,6 +108,7 @@ class AgentConfig(GateSettings, ModuleConfig):
     agents: dict[str, SubAgent] = Field(default_factory=dict)
     """Sub-agents that the agent may give tasks to, by name."""
     queue_capacity: int = Field(default=1000, ge=1)
+    """Maximum number of messages that wait in the agent's queue."""
     conversation_entries: int = Field(default=1000, ge=10)
     """Maximum number of entries of the record that are kept in memory."""
     missions_kept: int = Field(default=1000, ge=1)

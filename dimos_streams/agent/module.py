@@ -140,7 +140,7 @@ class Agent(OperatorSkills):
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
         )
-        for shown in (self.core.skill_watch.changed, self.core.oversight.robot_stops.told):
+        for shown in (self.core.skill_watch.changed, self.core.oversight.robot_stops.stop_said):
             shown.add(self._show_state)
         self._show_state()
         self.core.record.open()

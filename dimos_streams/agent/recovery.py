@@ -120,6 +120,6 @@ class Recovery:
             self.work.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
         oversight, ending = self.work.loop.parts.oversight, None
         if abort.others:
-            oversight.robot_stops.tell()
+            oversight.robot_stops.say_stopped()
             ending = partial(oversight.others.end, abort.reason)
         self.work.loop.begin_abort(abort.reason, others=ending)

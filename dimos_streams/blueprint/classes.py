@@ -70,7 +70,7 @@ def config_problems(
 
     ``names_paths`` is for who sees no lines of files beside the texts.
     """
-    faults = told_faults(spec, cls, "problems", config)
+    faults = reported_faults(spec, cls, "problems", config)
     if isinstance(faults, Problem):
         return [faults]
     problems = [
@@ -85,7 +85,7 @@ def config_problems(
 
 def config_warnings(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
     """Yield a warning for each thing that a module says may be wrong with its config."""
-    faults = told_faults(spec, cls, "possible_faults", config)
+    faults = reported_faults(spec, cls, "possible_faults", config)
     if isinstance(faults, Problem):
         yield faults
         return
@@ -93,7 +93,7 @@ def config_warnings(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -
         yield Problem(f"module {spec.name!r}: {text}", _judged_at(spec, *path), "warning")
 
 
-def told_faults(spec: ModuleSpec, cls: type[Module], hook: str, *given: Any) -> list[ConfigFault] | Problem:
+def reported_faults(spec: ModuleSpec, cls: type[Module], hook: str, *given: Any) -> list[ConfigFault] | Problem:
     """Return the faults that a class tells of a config; the problem of its own code where that fails."""
     try:
         return [ConfigFault(tuple(map(str, path)), str(text)) for path, text in getattr(cls, hook)(*given)]

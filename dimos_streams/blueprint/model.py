@@ -257,7 +257,8 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
 
 
 def joined(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: str = "") -> Blueprint:
-    """The same, with the last of the modules of one name. Raises ``UserError`` for too many modules."""
+    """One blueprint of modules and whole blueprints; where modules have one name, the last of them stays. Raises
+    ``UserError`` for too many modules."""
     modules: dict[str, ModuleSpec] = {}
     external: dict[str, None] = {}
     delivery: dict[str, Delivery] = {}

@@ -58,7 +58,8 @@ def apply_settings(
 def with_settings(
     draft: Draft, environment: Mapping[str, str] | None = None, assignments: Iterable[str] = ()
 ) -> Draft:
-    """The same on a draft, with everything that is wrong among its problems."""
+    """A draft with environment variables and then ``module.field=value`` assignments applied, and with whatever is
+    wrong with these among its problems."""
     findings = Findings()
     findings.note(draft.problems, wiring=not draft.whole)
     blueprint = draft.blueprint

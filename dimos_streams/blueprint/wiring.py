@@ -43,7 +43,7 @@ class Port:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """The same, with those of the other types that an input takes behind it."""
+        """The channels of the stream: ``channel``, and behind it those of the other types that an input takes."""
         return tuple(f"{self.topic}#{cls.msg_name}" for cls in self.stream.messages)
 
     def where(self, blueprint: Blueprint) -> str:

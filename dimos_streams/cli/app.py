@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli import exit_codes
+from dimos_streams.cli.option_groups.home_paths import with_home_paths
 from dimos_streams.cli.option_groups.ungrouped import ungrouped
 from dimos_streams.cli.option_groups.whole_texts import with_whole_texts
 from dimos_streams.common.process.own_code import DEBUG
@@ -100,18 +101,18 @@ def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
     named = [command for command in _COMMANDS if command.name == first]
     for command in named if named or first == _VERSION else _COMMANDS:
         command.add_to(app)
-    _refuse_bytes_in(app)
+    _prepare_values_of(app)
     return app
 
 
-def _refuse_bytes_in(app: typer.Typer) -> None:
-    """Have all commands refuse texts that are not UTF-8."""
+def _prepare_values_of(app: typer.Typer) -> None:
+    """Have all commands refuse texts that are not UTF-8, and find paths in the user's directory."""
     for command in app.registered_commands:
         if command.callback is not None:
-            command.callback = with_whole_texts(command.callback)
+            command.callback = with_home_paths(with_whole_texts(command.callback))
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _refuse_bytes_in(group.typer_instance)
+            _prepare_values_of(group.typer_instance)
 
 
 def _show_version(wanted: bool) -> None:

@@ -155,7 +155,8 @@ class HttpGateway:
         return self._requests.validated(_CALL, content)
 
     async def stops(self) -> list[int]:
-        """Return the stops that there are now, by what a release names them."""
+        """Return the stops of robots that hold now, by their times in µs since the Unix epoch: a release names these
+        in ``seen``."""
         found = self._requests.validated(_ROBOTS, await self._requests.get("/robots"))
         return [stop.utime for stop in found.stopped.stops]
 

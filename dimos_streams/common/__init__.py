@@ -1,1 +1,1 @@
-"""Small things that all packages stand on: text, secrets, log lines with a limit, error messages about bad input."""
+"""Helpers for all packages: texts, secrets, log lines with a limit, error messages about bad input."""

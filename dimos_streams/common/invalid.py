@@ -72,7 +72,8 @@ def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | No
 
 
 def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt | None = None) -> dict[str, str]:
-    """The same of errors that come without their exception."""
+    """The fault at each path, and the value that was given there, of errors as ``ValidationError.errors`` lists them;
+    ``whole`` and ``valid`` are as for ``problems_with_values``."""
     problems = {}
     own = _of_their_own(details)
     for detail in own[:_MOST]:

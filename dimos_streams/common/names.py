@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.readable.unseen import is_printable
@@ -101,18 +101,30 @@ def tool_name(skill: str) -> str:
 
     A skill that is called like such a name gets another one, too: else a robot could have the calls of another one's
     tool by a skill that it calls so."""
-    is_like_shortened = len(skill) == MAX_TOOL_NAME and _SHORTENED.fullmatch(skill)
-    if len(skill) <= MAX_TOOL_NAME and not is_like_shortened:
+    if len(skill) <= MAX_TOOL_NAME and not is_like_shortened(skill):
         return skill
     beginning = f"{skill[:_TOOL_BEGINNING]}-{_digits(skill, _TOOL_DIGITS)}-"
     return beginning + skill[len(beginning) - MAX_TOOL_NAME :]
 
 
-def skill_meant(name: str, known: Iterable[str]) -> str | None:
-    """Return which of the known skills a model means by a name: the one that it is offered by that name, else the one
-    whose own it is; None if there is none."""
-    offered = {tool_name(skill): skill for skill in known}
-    return offered.get(name) or (name if name in offered.values() else None)
+def skill_meant(name: str, known: Collection[str]) -> str | None:
+    """Return which of the known skills is meant by a name, whoever says it: the one that models are offered by that
+    name, else the one whose own it is; None if there is none."""
+    if is_like_shortened(name):
+        offered = next((skill for skill in known if tool_name(skill) == name), None)
+        if offered is not None:
+            return offered
+    return name if name in known else None
+
+
+def tool_meant(name: str) -> str:
+    """The name of the tool that is meant by a skill's name, or by a tool's, whether such a skill is known or not."""
+    return name if is_like_shortened(name) else tool_name(name)
+
+
+def is_like_shortened(name: str) -> bool:
+    """Return whether a name has the form of those by which models are offered skills of longer names."""
+    return len(name) == MAX_TOOL_NAME and _SHORTENED.fullmatch(name) is not None
 
 
 def is_parameter(text: str) -> bool:

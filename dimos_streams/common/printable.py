@@ -27,7 +27,7 @@ def printable(text: str, kept: str = "\t") -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for text of our own that has several lines: the line ends stay."""
+    """The lines of a text, each as ``printable`` returns it; for texts of our own, which may have several."""
     return "\n".join(map(printable, text.split("\n")))
 
 

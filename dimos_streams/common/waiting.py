@@ -35,12 +35,12 @@ def who_waits(loop: asyncio.AbstractEventLoop, *, without: asyncio.Task[Any] | N
 
 
 def where_it_waits(task: asyncio.Task[Any]) -> str:
-    """The same line of one task, without its name."""
+    """The innermost line of code that a task waits in and that is not Python's own."""
     return _whereabouts(list(_places(task.get_coro())))
 
 
 def where_they_are(threads: Iterable[threading.Thread]) -> list[str]:
-    """The same of threads that go on."""
+    """A line for each thread that runs, by name: the innermost line of code that is not Python's own."""
     frames = sys._current_frames()
     return sorted(
         f"thread {thread.name}: {_whereabouts(_places_of(frames[thread.ident]))}"
@@ -50,8 +50,8 @@ def where_they_are(threads: Iterable[threading.Thread]) -> list[str]:
 
 
 def what_the_loop_runs(frame: FrameType | None) -> list[str]:
-    """The same of the thread of a loop, and of what has called that line, the innermost first: without the loop, what
-    runs the loop, and our own code that runs the code of modules."""
+    """The lines of code that a loop's thread is in, the innermost first: without Python's own, the loop, what runs
+    the loop, and our own code that runs the code of modules."""
     places = _places_of(frame)
     loops = [at for at, (code, _) in enumerate(places) if _is_loop(code)]
     own = _without_pythons(places[loops[-1] + 1 if loops else 0 :] or places)

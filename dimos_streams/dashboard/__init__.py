@@ -1,1 +1,1 @@
-"""The operators' page: its files, and how they are served. The package knows no bridge."""
+"""The operators' page: its files, and how they are served. It imports nothing of a bridge."""

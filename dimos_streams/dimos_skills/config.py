@@ -61,7 +61,9 @@ def matches(patterns: Patterns, tool: str) -> bool:
 class DimosSkillsConfig(ModuleConfig):
     """Settings for the server, and for what its tools are to us."""
 
-    url: Annotated[str, AfterValidator(_checked_url)] = "http://127.0.0.1:9990/mcp"
+    url: Annotated[str, AfterValidator(_checked_url)] = Field(
+        "http://127.0.0.1:9990/mcp", description="of the dimos server"
+    )
     prefix: str = Field("dimos_", pattern=r"^[A-Za-z0-9_]{0,40}$", description="of the skills' names")
     tools: Patterns = Field(("*", "!agent_send"), description="those that become skills")
     still: Patterns = Field((), description="those that move nothing; every other one may move the robot")
@@ -80,7 +82,7 @@ class DimosSkillsConfig(ModuleConfig):
     stop_s: _Seconds = Field(5.0, description="for a tool to end when it is asked to")
     silence_s: _Seconds = Field(15.0, description="for a tool to be heard again after its messages were lost")
     poll_s: _Seconds = Field(5.0, description="between two looks at the list of tools")
-    max_calls: Annotated[int, Field(ge=1, le=64)] = 16
+    max_calls: int = Field(16, ge=1, le=64, description="that run at once")
 
     @model_validator(mode="after")
     def _reads_still(self) -> Self:

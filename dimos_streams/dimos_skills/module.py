@@ -174,7 +174,7 @@ class DimosSkills(Module):
         directory, prefix = self.context.services.get(ModuleDirectory), public_prefix(self.context.namespace)
         if directory is None:
             return []
-        known = [directory.known(f"/{prefix}{name}") for name in found.skills]
+        known = [directory.named(f"{prefix}{name}") for name in found.skills]
         return [
             f"skill {info.name!r} is offered by module {module.name!r}, too, which gets its calls; change `prefix`"
             for module, info in filter(None, known)
@@ -228,7 +228,7 @@ class DimosSkills(Module):
         return self._server
 
     def _holders(self) -> str:
-        return ", ".join(self._holds.sources)
+        return self._holds.holders
 
     async def _finished(self, call: Call, answer: ToolAnswer) -> ToolResult:
         return result_of(answer, await self._kept(call, answer.pictures))

@@ -1,1 +1,1 @@
-"""YAML files as plain data that remembers its lines, and what is wrong with them, one line for each thing."""
+"""YAML files as plain data that remembers its lines, and reports of their mistakes, one line for each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ M = TypeVar("M", bound=BaseModel)
 Naming = Callable[[Sequence[str | int]], str]
 """A function that says in words what a path leads to."""
 Path = Sequence[str | int]
+
+_NAME = re.compile(r"[\w./ -]{1,80}")
+"""The keys that are shown: in a file that is another than was meant, as one of passwords, they may be anything."""
 
 
 def validated(
@@ -96,6 +100,10 @@ def _problems(
             yield from (_problem(document, model, called, detail, at, shown) for detail in found)
 
 
+def _kind_of(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a text" if isinstance(value, str) else "a single value"
+
+
 def _problem(
     document: Document,
     model: type[BaseModel],
@@ -110,9 +118,12 @@ def _problem(
     *inside, last = [part for part in detail["loc"] if part != "[key]"] or [""]
     around = (*at, *inside)
     where = document.where((*around, last))
+    if not around and not last:  # it may be another file than was meant: nothing of it is shown
+        return Problem(f"{wrong or what_is_wrong(detail)}, and is {_kind_of(detail['input'])}", where)
     if detail["type"] == "extra_forbidden":
         near = suggest(str(last), fields_at(model, list(map(str, inside))))
-        return Problem(f"unknown key {last!r} in {called(around)}{near}", where)
+        named = f"unknown key {last!r}" if _NAME.fullmatch(str(last)) else "a key that is no name"
+        return Problem(f"{named} in {called(around)}{near}", where)
     if detail["type"] == "missing":
         return Problem(f"{called(around)} needs the key {last!r}", where)
     return Problem(fault({**detail, "loc": tuple(shown((*at, *detail["loc"])))}, wrong), where)

@@ -88,12 +88,12 @@ class Position(FleetMessage):
 
 
 def encoded_event(offset: int, event: bytes) -> bytes:
-    """A ``ShippedEvent`` from a journal's own bytes, as they are."""
+    """A ``ShippedEvent`` as JSON, an entry of ``encoded_batch``; ``event`` is JSON as the journal has it."""
     return b'{"offset":%d,"event":%b}' % (offset, event)
 
 
 def encoded_gap(gap: ShippedGap) -> bytes:
-    """A ``ShippedGap`` in the same form."""
+    """A ``ShippedGap`` as JSON, as an entry of ``encoded_batch``."""
     return to_json(gap.model_dump())
 
 

@@ -28,7 +28,7 @@ _ANSWER_S = 15.0
 """Time, in seconds, of waiting for an answer after a command's expiry, if whoever asks does not say how long."""
 _MARGIN_S = 5.0
 """Time, in seconds, for which an answer is awaited beyond the time that the client said it waits."""
-_TELLING_S = 2.0
+_REFUSAL_S = 2.0
 """Time, in seconds, that is left to tell a client, after a command has expired, that it was not carried out."""
 _LEAST_S = 2.0
 """Minimum time, in seconds, for a command to reach its robot, even if its client waits for less."""
@@ -88,7 +88,7 @@ class BridgeRequest:
     @property
     def expires_in_s(self) -> float:
         """Seconds after which the robot must not begin it any more; that is before the caller stops waiting."""
-        expires_in_s = min(_EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
+        expires_in_s = min(_EXPIRES_IN_S, self.within_s - min(_REFUSAL_S, self.within_s / 2))
         if self.timeout_s is None:
             return expires_in_s
         return min(expires_in_s, self.lease_wait_s + max(self.timeout_s, _LEAST_S))

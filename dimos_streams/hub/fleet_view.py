@@ -11,7 +11,7 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
-from dimos_streams.common.names import NAME_RULE, fleet_name, is_name
+from dimos_streams.common.names import NAME_RULE, fleet_name, is_like_shortened, is_name, skill_meant
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
@@ -218,22 +218,31 @@ class FleetView:
             raise UnknownFleetRobotError(name, robots)
         return robots[name]
 
-    async def meant(self, skill: str) -> list[tuple[FleetRobot, str]]:
+    async def meant(self, skill: str, *, is_own: bool = False) -> list[tuple[FleetRobot, str]]:
         """The robots that may be meant by a skill's name, and what each calls it: its own name, or one with the
-        robot's before it, ``r1_turn`` or ``r1/turn``, which is that robot's alone.
+        robot's before it, ``r1_turn`` or ``r1/turn``, which is that robot's alone, or, unless ``is_own``, the name by
+        which models are offered that (see ``skill_meant``).
 
         Raises ``UnknownSkillError`` if there is none.
         """
         skill = public_names(skill)[0]
-        if found := _meant(skill, await self.all()):
+        look_up = _named if is_own else _meant
+        if found := look_up(skill, await self.all()):
             return found
         robots = await self.newest()
-        if found := _meant(skill, robots):
+        if found := look_up(skill, robots):
             return found
         raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
 
 
-def _meant(skill: str, robots: dict[str, FleetRobot]) -> list[tuple[FleetRobot, str]]:
+def _meant(name: str, robots: dict[str, FleetRobot]) -> list[tuple[FleetRobot, str]]:
+    if not is_like_shortened(name):
+        return _named(name, robots)  # thousands of skills are not looked through
+    offered = {each.name for robot in robots.values() for each in robot.offered}
+    return _named(skill_meant(name, offered) or name, robots)
+
+
+def _named(skill: str, robots: dict[str, FleetRobot]) -> list[tuple[FleetRobot, str]]:
     owner = robot_of(skill, robots)
     if owner is None:
         return [(robot, skill) for robot in robots.values() if skill in robot.skills]

@@ -50,6 +50,8 @@ _BEGIN_WAIT_S = DEFAULT_EXPIRY_S + 5.0
 """Time, in seconds, for which a call is waited for that is to be cancelled and may be on its way to its robot."""
 _LOOK_S = 0.2
 """Pause, in seconds, between two looks whether it has begun."""
+_OVERTAKEN_S = 5.0
+"""Time, in seconds, for which a request that is to be cancelled may be behind that on its way to another hub."""
 
 
 class FleetCalls:
@@ -80,15 +82,17 @@ class FleetCalls:
         return False
 
     async def begun_with(self, caller: str, key: str) -> str | None:
-        """See ``McpCalls``. A call on its way to its robot, through another hub, is waited for."""
-        body = FleetCallBody(skill="any", caller=caller, idempotency_key=key)
-        deadline = clock.monotonic() + _BEGIN_WAIT_S
+        """See ``McpCalls``. A call on its way to its robot, through another hub, is waited for, and for a moment one
+        whose request may have been overtaken on its way to that hub."""
+        overtaken_until, deadline = clock.monotonic() + _OVERTAKEN_S, clock.monotonic() + _BEGIN_WAIT_S
+        pause_s = _LOOK_S
         with _as_skill_errors():
             while True:
-                call_id, may_come = await begun_with(self._parts, body)
-                if call_id is not None or not may_come or clock.monotonic() > deadline:
+                call_id, may_come = await begun_with(self._parts, caller, key)
+                if call_id is not None or clock.monotonic() > (deadline if may_come else overtaken_until):
                     return call_id
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(pause_s)
+                pause_s = _LOOK_S if may_come else 2 * pause_s  # most of what nobody has begun never is
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""

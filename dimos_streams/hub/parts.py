@@ -47,9 +47,9 @@ class HubParts:
     @property
     def trouble(self) -> str:
         """The reason why the database takes or gives nothing, as far as is known; empty if it does."""
-        told = self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
-        if told:
-            return told
+        trouble = self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
+        if trouble:
+            return trouble
         where = self.storage.engine.where
         if (silent_s := clock.monotonic() - self.storage.noted_at) >= _SILENT_S:
             return f"the hub's database {where} has taken nothing for {silent_s:.0f} s"

@@ -18,8 +18,8 @@ from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.settings import HubSettings
-from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
-from dimos_streams.hub.storage.sqlite import SqliteEngine
+from dimos_streams.hub.storage.engines.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
 from dimos_streams.hub.upkeep import Upkeep

@@ -103,7 +103,7 @@ def gap_entry(
 
 
 def with_data(entry: EncodedEntry, **more: Any) -> EncodedEntry:
-    """The same event at the same offset with further data."""
+    """An entry with further data in its event, at the same offset."""
     event = entry.event
     data: Mapping[str, Any] = {**event.data, **more}
     fields = {**event.to_dict(), "data": data}

@@ -144,6 +144,11 @@ def fields_of(cls: type[Message]) -> tuple[Field, ...]:
     return cls._layout
 
 
+def content_of(cls: type[Message]) -> tuple[Field, ...]:
+    """Return the fields in the order of the wire, without those that only size its arrays."""
+    return cls._content
+
+
 def to_json_value(value: Any) -> Any:
     """A message as plain data, complete but for the fields that only size its arrays: bytes in base64, numbers that
     JSON does not have as null."""

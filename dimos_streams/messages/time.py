@@ -22,6 +22,7 @@ def utime_of(header: Header) -> int:
 
 
 def is_repeated(message: Any, before: Any) -> bool:
-    """Return whether two messages have one stamp, so that nothing was measured between them; 0 is none."""
+    """Return whether two messages have the same stamp, so that nothing was measured between them. A stamp of 0 is no
+    stamp."""
     stamp = utime_of(message.header)
     return stamp != 0 and stamp == utime_of(before.header)

@@ -84,7 +84,7 @@ class Timeline:
         return stamp + self._shift
 
     def repeats(self, stamp: int) -> bool:
-        """Return whether it is the newest stamp that was taken."""
+        """Return whether a stamp is the newest one that was taken."""
         return self._newest is not None and self._newest.stamp == stamp
 
     def now(self, now: float) -> int | None:

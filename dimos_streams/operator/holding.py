@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,6 +19,10 @@ from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import MAX_NAME
+from dimos_streams.common.printable import printable
+from dimos_streams.common.readable.json_cut import cut_to
+from dimos_streams.common.readable.shortening import beginning
+from dimos_streams.common.secrets import redacted
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
 
@@ -50,6 +55,7 @@ GATE: Final = "velocity_gate"
 
 _HELD: Final = "held by "
 _MAX_SHOWN: Final = 50
+_REASON_CHARACTERS, _REASON_BYTES = 90, 100
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -61,6 +67,8 @@ class _Newest:
     at: float
     older: Hold | None = None
     """The last message since then that was skipped because it is older, None if none was."""
+    reason: str = ""
+    """The message's reason, as it is shown."""
 
     def holds(self, now: float) -> bool:
         return self.message.hold and now - self.at <= min(max(self.message.valid_s, MIN_VALID_S), MAX_VALID_S)
@@ -114,7 +122,7 @@ class HoldTable:
         if known is not None and known.outdates(message, now):
             self._newest[message.source] = replace(known, older=message)
         else:
-            self._newest[message.source] = _Newest(message, now)
+            self._newest[message.source] = _Newest(message, now, reason=shown_reason(message.reason))
 
     def sources(self, now: float) -> tuple[str, ...]:
         """The sources that hold, in alphabetical order."""
@@ -123,6 +131,10 @@ class HoldTable:
     def holding(self, now: float) -> tuple[Hold, ...]:
         """The newest messages of the sources that hold, by source."""
         return tuple(newest.message for _, newest in sorted(self._newest.items()) if newest.holds(now))
+
+    def reasons(self, now: float) -> tuple[str, ...]:
+        """The reasons of the sources that hold, in the order of ``sources``; each is small, and in one line."""
+        return tuple(newest.reason for _, newest in sorted(self._newest.items()) if newest.holds(now))
 
     def held(self, now: float) -> bool:
         """Return whether anybody holds: until they let go, or are silent for as long as their newest message
@@ -156,6 +168,11 @@ class HoldTable:
         return ""
 
 
+def shown_reason(reason: str) -> str:
+    """Return the reason of a hold as it is shown: small, in one line, and without secrets."""
+    return cut_to(printable(beginning(redacted(reason), _REASON_CHARACTERS)), _REASON_BYTES)
+
+
 class HoldInput:
     """The state that an input of ``Hold`` messages is in now, by the clock of the running loop."""
 
@@ -173,6 +190,12 @@ class HoldInput:
     def sources(self) -> tuple[str, ...]:
         """The sources that hold, in alphabetical order."""
         return self._table.sources(clock.monotonic())
+
+    @property
+    def holders(self) -> str:
+        """Who holds, each with its reason if it gives one, for people; empty if nobody does."""
+        now = clock.monotonic()
+        return _named(self._table.sources(now), self._table.reasons(now))
 
     def said(self, text: str) -> str:
         """Return a text on a motion's progress, with who holds the robot before it if anybody does."""
@@ -196,6 +219,11 @@ class VelocityGateState(BaseModel):
     """The channel on which it listens."""
     holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
     """The sources for which it holds the robot still: no skill can move the base."""
+    reasons: tuple[str, ...] = Field(
+        default=(), max_length=MAX_SOURCES + 1, strict=False, exclude_if=lambda reasons: not any(reasons)
+    )
+    """Their reasons, for people, in the order of ``holds``; empty for one that gives none, and left out if none
+    does."""
     still: bool
     """True if it lets nothing move the base now: its newest command is to stand, or nobody commands."""
 
@@ -209,7 +237,7 @@ class VelocityGateState(BaseModel):
             return "does not listen to /hold"
         if not self.holds:
             return "holds for nobody"
-        return f"holds for {', '.join(self.holds)}{'' if self.still else ', but the base is driven'}"
+        return f"holds for {_named(self.holds, self.reasons)}{'' if self.still else ', but the base is driven'}"
 
 
 def gate_state(state: Mapping[str, Any]) -> VelocityGateState | None:
@@ -234,3 +262,9 @@ def _problem_of(message: Hold) -> str:
     if not 0.0 <= valid_s <= _MEANT_S or (message.hold and valid_s == 0.0):
         return f"valid_s is {valid_s!r}; more than 0 and at most {MAX_VALID_S:g} s are valid"
     return ""
+
+
+def _named(sources: Sequence[str], reasons: Sequence[str]) -> str:
+    """Return who holds, each with its reason if it gives one."""
+    pairs = zip_longest(sources, reasons[: len(sources)], fillvalue="")
+    return ", ".join(f"{source} ({reason})" if reason else source for source, reason in pairs)

@@ -144,9 +144,13 @@ class MountSettings:
     __pydantic_config__ = _CONFIG
 
     x: float = 0.06
+    """Metres ahead."""
     y: float = 0.0
+    """Metres to the left."""
     z: float = 1.1
+    """Metres above the floor."""
     pitch: float = 0.0
+    """Radians; positive looks down."""
 
 
 def _is_backend(name: str) -> str:
@@ -174,4 +178,4 @@ class DetectorConfig(ModuleConfig):
     vlm: VlmSettings = VlmSettings()
     tracking: TrackerSettings | None = Field(None, description="None takes what suits the backend")
     mount: MountSettings = MountSettings()
-    base_frame: str = "base_link"
+    base_frame: str = Field("base_link", description="the robot's frame, in which things are placed")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dimos_streams.perception.detector import Detection, Frame
     from dimos_streams.perception.pipeline import Pipeline, Shot
 
-_TOLD_EVERY_S = 1.0
+_REPORTED_EVERY_S = 1.0
 
 M = TypeVar("M", bound=Message)
 
@@ -75,7 +75,7 @@ class PersonDetector(Module):
     wanted_descriptions: In[String] = In(required=False)
     detections: Out[Detection2DArray]
 
-    _telling: asyncio.TimerHandle
+    _slow_report: asyncio.TimerHandle
     """The timer after which the health says how long the backend has been at a picture."""
 
     def __init__(
@@ -205,18 +205,18 @@ class PersonDetector(Module):
 
     async def _detected(self, pipeline: Pipeline, frame: Frame) -> list[Detection]:
         """Returns what a backend that blocks sees. If that takes long, the health says so meanwhile: it may hang."""
-        self._tell_at(clock.monotonic(), self.config.slow_after_s)
+        self._report_at(clock.monotonic(), self.config.slow_after_s)
         try:
             return await self.run_blocking(pipeline.detect, frame, self._wanted.now())
         finally:
-            self._telling.cancel()
+            self._slow_report.cancel()
 
-    def _tell_at(self, began: float, after_s: float) -> None:
-        def tell() -> None:
+    def _report_at(self, began: float, after_s: float) -> None:
+        def report() -> None:
             self.health = f"the detector has been at one picture for {clock.monotonic() - began:.0f} s"
-            self._tell_at(began, _TOLD_EVERY_S)
+            self._report_at(began, _REPORTED_EVERY_S)
 
-        self._telling = asyncio.get_running_loop().call_later(after_s, tell)
+        self._slow_report = asyncio.get_running_loop().call_later(after_s, report)
 
     def _count_failure(self, why: str) -> None:
         self._failed_frames += 1

@@ -89,7 +89,7 @@ class Metadata(BaseModel):
 
     @classmethod
     def decoded(cls, data: bytes) -> Metadata:
-        """Return the metadata of such a message. Raises ``MessageError``."""
+        """Return the metadata of a message on ``CHANNEL``. Raises ``MessageError``."""
         try:
             return cls.model_validate_json(decode(String, data, CHANNEL).data)
         except ValidationError as error:
@@ -97,7 +97,8 @@ class Metadata(BaseModel):
 
     @classmethod
     def readable(cls, data: bytes) -> Metadata | None:
-        """Return the same, or None if it is of another version, or of somebody else's channel of that name."""
+        """Return the metadata of a message on ``CHANNEL``, or None if it is of another version, or if the channel is
+        somebody else's."""
         try:
             return cls.decoded(data)
         except MessageError:
@@ -126,7 +127,7 @@ def describe(
     return Metadata(
         version=__version__,
         blueprint=None if blueprint is None else without_secrets(blueprint),
-        defaults=None if defaults is None else {name: _told(values) for name, values in defaults.items()},
+        defaults=None if defaults is None else {name: _open_settings(values) for name, values in defaults.items()},
         seed=seed,
         mode=mode,
         said=tuple(map(redacted, said)),
@@ -144,7 +145,7 @@ def definition(cls: type[Message]) -> dict[str, Any]:
     return {"fingerprint": cls._get_packed_fingerprint().hex(), "fields": fields}
 
 
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _open_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by the paths of their settings, without those of secrets."""
     return {
         path: without_secrets(value)

@@ -32,10 +32,10 @@ class LogWriter:
         split_bytes: int | None = None,
         preamble: tuple[str, bytes] | None = None,
     ) -> None:
-        """Make a writer. With ``split_bytes`` a part that has reached the size is followed by another; with
-        ``append`` parts that are there stay as they are, but for the one that is appended to. ``preamble`` is a
-        channel and data that come first in each part, with the time of the event that follows, and again where the
-        log is appended to."""
+        """Make a writer. With ``split_bytes`` a part that has reached this size, in bytes, is followed by another.
+        With ``append`` existing parts are kept, and the newest one is continued. ``preamble`` is a channel and data
+        that come first in each part, with the time of the event that follows, and again where the log is
+        continued."""
         self.path = Path(path)
         self.written = 0
         """The number of events, without the preambles."""

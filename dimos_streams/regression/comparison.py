@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.regression.differences import (
     FieldDifference,
     message_differences,
     numbers_of,
+    shown_value,
     value_differences,
 )
 from dimos_streams.regression.matching import Matcher, Output, StreamResult
@@ -215,10 +215,9 @@ def _compared(event: ToolEvent) -> dict[str, Any]:
 
 def _described(channel: str, data: bytes) -> str:
     try:
-        text = repr(decode(type_named(split_channel(channel)[1], channel), data, channel))
+        return shown_value(decode(type_named(split_channel(channel)[1], channel), data, channel), _SHOWN)
     except MessageError:
-        text = f"<{len(data)} bytes>"
-    return beginning(text, _SHOWN, "...")
+        return shown_value(data)
 
 
 def _stream_of(event: ToolEvent) -> str:
@@ -226,8 +225,8 @@ def _stream_of(event: ToolEvent) -> str:
 
 
 def _described_close(event: ToolEvent | None) -> str:
-    return "nothing" if event is None else f"{event.outcome} {event.text[:_SHOWN]!r}"
+    return "nothing" if event is None else f"{event.outcome} {shown_value(event.text, _SHOWN)}"
 
 
 def _described_event(event: ToolEvent) -> str:
-    return f"{event.type} {event.text[:_SHOWN]!r}"
+    return f"{event.type} {shown_value(event.text, _SHOWN)}"

@@ -8,22 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.process.internal_error import without_place
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
-from dimos_streams.messages.base import Message, fields_of
+from dimos_streams.messages.base import Message, content_of, fields_of
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.regression.named_fields import STAMPS
 from dimos_streams.regression.tolerances import Tolerances
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_SHOWN = 120
+_SHOWN, _SHOWN_ITEMS = 120, 8
 _ABSENT = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """One field of two messages. Texts are shortened."""
+    """One field of two messages. Its values are shown as ``shown_value`` shows them."""
 
     field: str
     recorded: str
@@ -51,8 +52,12 @@ def _byte_difference(channel: str, recorded: bytes, replayed: bytes) -> FieldDif
     """The difference of two messages that can't be compared by fields; it says why if that is due to the recorded one
     alone, as after a change of the type's definition."""
     why = _why_undecodable(channel, recorded)
-    shown = f"{_render(recorded)} ({why})" if why and not _why_undecodable(channel, replayed) else _render(recorded)
-    return FieldDifference("bytes", shown, _render(replayed))
+    shown = (
+        f"{shown_value(recorded)} ({why})"
+        if why and not _why_undecodable(channel, replayed)
+        else shown_value(recorded)
+    )
+    return FieldDifference("bytes", shown, shown_value(replayed))
 
 
 def _why_undecodable(channel: str, data: bytes) -> str:
@@ -114,7 +119,7 @@ class _FieldComparison:
         elif isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
             yield from self._arrays(path, first, second)
         elif first != second or isinstance(first, bool) != isinstance(second, bool):
-            yield FieldDifference(path, _render(first), _render(second))
+            yield FieldDifference(path, shown_value(first), shown_value(second))
 
     def _arrays(self, path: str, first: Sequence[Any], second: Sequence[Any]) -> Iterator[FieldDifference]:
         if len(first) != len(second):
@@ -130,7 +135,7 @@ class _FieldComparison:
             if key in first and key in second:
                 yield from self.values(f"{path}.{key}", first[key], second[key])
             else:
-                recorded, replayed = (_render(side[key]) if key in side else _ABSENT for side in (first, second))
+                recorded, replayed = (shown_value(side[key]) if key in side else _ABSENT for side in (first, second))
                 yield FieldDifference(f"{path}.{key}", recorded, replayed)
 
     def _numbers(self, path: str, first: float, second: float) -> Iterator[FieldDifference]:
@@ -138,7 +143,7 @@ class _FieldComparison:
             return
         amount = _apart(first, second)
         if not amount <= self.allow.allowed(self.channel, path, _as_float(first)):
-            yield FieldDifference(path, _render(first), _render(second), amount)
+            yield FieldDifference(path, shown_value(first), shown_value(second), amount)
 
     def _texts(self, path: str, first: str, second: str) -> Iterator[FieldDifference]:
         """Yield a difference unless the texts differ in numbers only, and these are within the tolerance."""
@@ -148,7 +153,7 @@ class _FieldComparison:
         numbers = zip(_NUMBER.findall(first), _NUMBER.findall(second), strict=False)
         same_words = _NUMBER.split(first) == _NUMBER.split(second)
         if not (same_words and all(self._is_close(path, *pair) for pair in numbers)):
-            yield FieldDifference(path, _render(first), _render(second))
+            yield FieldDifference(path, shown_value(first), shown_value(second))
 
     def _is_close(self, path: str, first: str, second: str) -> bool:
         """Return whether two numbers in texts are within the tolerance; without one they must be written alike."""
@@ -187,8 +192,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _render(value: Any) -> str:
+def shown_value(value: Any, characters: int = _SHOWN) -> str:
+    """Return a value as JSON, of which the beginning is enough for people: numbers to nine digits, of bytes and long
+    arrays how many there are."""
     if isinstance(value, (bytes, bytearray)):
         return f"<{len(value)} bytes>"
-    text = f"{value:.9g}" if isinstance(value, float) else repr(value)
-    return beginning(text, _SHOWN, "...")
+    text = f"{value:.9g}" if isinstance(value, float) else json_text(_abridged(value))
+    return beginning(text, characters, "...")
+
+
+def _abridged(value: Any) -> Any:
+    if isinstance(value, Message):
+        return {field.name: _abridged(getattr(value, field.name)) for field in content_of(type(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _abridged(item) for key, item in value.items()}
+    if isinstance(value, (bytes, bytearray)):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return beginning(value, _SHOWN) if isinstance(value, str) else value
+    items = list(value)
+    few = items if len(items) <= _SHOWN_ITEMS else items[:3]
+    return [_abridged(item) for item in few] + [f"... {len(items)} in all"] * (len(few) < len(items))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
 
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import cannot_write
+from dimos_streams.recording.files.older import claim_all
+from dimos_streams.recording.files.whole import file_beside
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.regression.tolerances import Tolerances
 
@@ -25,25 +26,29 @@ class Rewriter:
         self._late_us = round(tolerances.time_s * 1e6)
         """The time, in µs, by which an event may be added late."""
         self._waiting: list[Entry] = []
-        self._writer = LogWriter(self._replaced.with_name(f".{self._replaced.name}.new"))
+        self._writer: LogWriter
+        self._open = contextlib.ExitStack()
+        """Lets go of the log, which nobody else writes meanwhile: what a recorder adds to it would be lost."""
         self._failure: OSError | None = None
         """The reason why the disk has taken no more; the replay goes on without it."""
 
     def __enter__(self) -> Rewriter:
-        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``."""
-        self._writer.open()
-        try:
-            self._writer.path.chmod(stat.S_IMODE(self._replaced.stat().st_mode))
-        except OSError as error:
-            self.__exit__()
-            raise cannot_write(f"log {str(self._path)!r}", error) from error
+        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``, also if somebody else
+        is writing the log, or it is another user's."""
+        with contextlib.ExitStack() as opened:
+            claim_all([self._path], opened)
+            try:
+                self._writer = LogWriter(opened.enter_context(file_beside(self._replaced)))
+            except OSError as error:
+                raise cannot_write(f"log {str(self._path)!r}", error) from error
+            self._writer.open()
+            self._open = opened.pop_all()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         with contextlib.suppress(OSError):  # what it has not taken it does not take now
             self._writer.close()
-        with contextlib.suppress(OSError):  # what counts is that the log is as it was, or is replaced
-            self._writer.path.unlink(missing_ok=True)
+        self._open.close()
 
     def add(self, utime: int, channel: str, data: bytes) -> None:
         """Take an event."""

@@ -51,21 +51,23 @@ class SimulatorConfig(ModuleConfig):
     room: RoomSettings | None = Field(None, description="None, here and below, is as it is in the scene")
     furniture: FurnitureSetting | None = None
     people: PeopleSetting | None = None
-    start_x: float | None = None
-    start_y: float | None = None
-    start_yaw_deg: float | None = None
+    start_x: float | None = Field(None, description="where the robot stands at first, m")
+    start_y: float | None = Field(None, description="where the robot stands at first, m")
+    start_yaw_deg: float | None = Field(None, description="its first direction, counter-clockwise from the x axis")
     events: tuple[SceneEvent, ...] = Field((), description="besides the scene's")
     seed: int | None = Field(None, ge=0, description="of the people's walks; None takes the run's")
     cmd_timeout_s: float = Field(0.4, gt=0.0, description="a command older than this counts as zero")
-    render: Literal["rays", "gl"] = "rays"
-    camera_width: int = Field(320, ge=32, le=640, multiple_of=2)
-    camera_height: int = Field(240, ge=24, le=480, multiple_of=2)
-    camera_fov_deg: float = Field(78.0, ge=20.0, le=120.0)
-    jpeg_quality: int = Field(80, ge=1, le=95)
-    camera_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
-    lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
-    odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S)
-    ground_truth_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    render: Literal["rays", "gl"] = Field("rays", description="how pictures are made: by rays, or by OpenGL")
+    camera_width: int = Field(320, ge=32, le=640, multiple_of=2, description="pixels")
+    camera_height: int = Field(240, ge=24, le=480, multiple_of=2, description="pixels")
+    camera_fov_deg: float = Field(78.0, ge=20.0, le=120.0, description="the camera's horizontal angle of view")
+    jpeg_quality: int = Field(80, ge=1, le=95, description="of the colour image")
+    camera_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S, description="pictures a second")
+    lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S, description="scans a second")
+    odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S, description="odometry messages a second")
+    ground_truth_hz: float = Field(
+        10.0, gt=0.0, le=1 / TICK_S, description="messages a second with the true places of the robot and the people"
+    )
 
     @model_validator(mode="after")
     def _depth_fits_a_message(self) -> "SimulatorConfig":

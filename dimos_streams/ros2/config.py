@@ -54,6 +54,7 @@ class ActionSetting(FrozenModel):
 
     action: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
     type: RosType = NAVIGATE_TO_POSE
+    """The action's type, as ROS calls it."""
     definition: str = Field(
         default="", max_length=MAX_DEFINITION, description="the text of the .action file, if the type is not known"
     )
@@ -67,13 +68,15 @@ class ActionSetting(FrozenModel):
     limits: dict[str, Bounds] = Field(
         default={}, max_length=64, description="least and greatest value of a goal's numbers, by their paths"
     )
-    time_limit_s: float | None = Field(default=600.0, gt=0.0)
+    time_limit_s: float | None = Field(default=600.0, gt=0.0, description="for a call; None for any time")
     answer_timeout_s: float = Field(
         default=5.0, gt=0.0, description="a server that does not answer a goal for so long is not there"
     )
     frame: str = Field(default="map", min_length=1, description="of navigation's goals")
     tags: Tags = ("motion",)
+    """The tags of the skill, by which agents' configs choose it."""
     approval: Approval = "never"
+    """``ask`` if an operator is asked before an agent's call."""
 
 
 def _spelled_out_action(value: Any) -> Any:

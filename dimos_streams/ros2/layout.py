@@ -90,7 +90,7 @@ def _derived(cls: type[Message]) -> RosStruct:
 
 
 def plain(struct: RosStruct) -> RosStruct:
-    """The same type with plain dicts as values, and the names of fields that ROS has."""
+    """A type whose values are plain dicts, and whose fields have the names that they have in ROS."""
     fields = tuple(
         dataclasses.replace(
             field,

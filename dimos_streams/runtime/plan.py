@@ -78,7 +78,7 @@ class ProcessPlan:
 
 
 def plan_run(blueprint: Blueprint) -> list[ModulePlan]:
-    """The same as ``plan_modules``, of a blueprint that is about to run, however it is run. Raises ``BlueprintError``
+    """Return the plans of all modules of a blueprint that is about to run, live or not. Raises ``BlueprintError``
     with all that ``check`` says is an error."""
     refuse_errors(blueprint)
     return plan_modules(blueprint)

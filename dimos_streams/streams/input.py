@@ -76,7 +76,8 @@ class In(Generic[T]):
                 while some of the input's own type come.
             fault: A test that returns what is wrong with a message, in words, or an empty text. Faulty messages are
                 skipped and counted; the latest message stays the last sound one.
-            fresh: True if a message with the stamp of the one before, as of a frozen sensor, is skipped; 0 is none.
+            fresh: True if a message with the stamp of the one before, as of a frozen sensor, is skipped; 0 is no
+                stamp.
         """
         if not isinstance(queue, int) or queue < 1:
             raise ValueError(f"In(queue={queue!r}): it must be a whole number of at least 1")

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 def options_alone(constructor: F) -> F:
-    """Let a stream's constructor refuse what is none of its options with those that it has, by ``TypeError``."""
+    """Have a stream's constructor raise ``TypeError`` for anything but its options; the error lists these."""
     valid = [name for name in inspect.signature(constructor).parameters if name != "self"]
 
     @functools.wraps(constructor)

@@ -165,7 +165,7 @@ class ModuleHarness(Generic[M]):
         await self._host.start(module, topics)
 
     def feed(self, stream: str, message: LcmStruct) -> None:
-        """Publish a message to an input."""
+        """Publish a message to an input, whose ``queue`` says how many are kept that the module has not read."""
         self._block.check(f"feed({stream!r})")
         kinds = self._spec(stream).messages
         for kind in kinds:

@@ -81,7 +81,7 @@ class Reply:
         return cls(chunks=chunks)
 
     def but(self, **changes: Any) -> Reply:
-        """The same with some fields changed."""
+        """Return a copy of this reply with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 

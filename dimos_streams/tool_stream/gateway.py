@@ -11,6 +11,7 @@ from pydantic import Field
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.close_data import TO_END
 
 ENDS_ITS_OWN = (
     ", and what a model asks for takes the place of calls of its own agent only: an operator can end that one"
@@ -95,10 +96,18 @@ class CallView(FrozenModel):
     """Time of its close, µs since the Unix epoch, by the clock of its module or of the bridge, whichever closed it.
     If a module's clock gives a time before the request or in the future, it is the time at which the bridge heard of
     the close. None as long as it is not closed."""
+    to_end: str | None = Field(default=None, exclude_if=lambda to_end: to_end is None)
+    """The reason for which it was to end, if it has failed, or was lost, then; None for any other call."""
+
+    def close_data(self) -> dict[str, Any]:
+        """The data of a close that stands for its own."""
+        result = {} if self.result is None else {"result": self.result}
+        ending = {} if self.to_end is None else {TO_END: self.to_end}
+        return {"outcome": Outcome.LOST if self.outcome is None else self.outcome} | result | ending
 
 
 class CallFacts(Protocol):
-    """The facts of a call by which it is chosen: of a ``CallView``, or of what a bridge remembers of a call."""
+    """The facts by which a call is selected: those of a ``CallView``, or of what a bridge remembers of a call."""
 
     @property
     def call_id(self) -> str: ...
@@ -113,7 +122,7 @@ class CallFacts(Protocol):
 
 
 class CallTerms(TypedDict, total=False):
-    """The terms of a call, besides its skill and arguments and who asks: keyword arguments of all that begins calls.
+    """The terms of a call, besides its skill, arguments and caller: keyword arguments of methods that begin calls.
     A term that is None is as one that is left out."""
 
     on_duplicate: OnDuplicate | None

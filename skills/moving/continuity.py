@@ -29,5 +29,7 @@ class Continuity:
         moved = abs(pose.position - last.position)
         if moved <= JUMP_M + TOO_FAST * max(max_speed, FAST_MPS) * elapsed_s:
             return ""
-        told = f"where it was told at most {max_speed:g} m/s"
-        return f"the robot's odometry has jumped by {moved:.1f} m {told}: are its units metres? Or has it begun anew?"
+        limit = f"where it was told at most {max_speed:g} m/s"
+        return (
+            f"the robot's odometry has jumped by {moved:.1f} m {limit}: are its units metres? Or has it begun anew?"
+        )

@@ -21,11 +21,11 @@ class DisobedienceError(SkillError):
 
 
 class Obedience:
-    """Compares how the robot moved with what it was told before.
+    """Compares how the robot moved with the commands that it got before.
 
     It counts seconds of motion in the wrong direction, less those in the right one. A look counts for no more motion
-    than it was told in that time, so that neither a shove nor a correction of the pose weighs much, and for less
-    where it was told hardly anything: a robot may drift against what its motors do not feel, and odometry is noisy.
+    than was commanded in that time, so that neither a shove nor a correction of the pose weighs much, and for less
+    where hardly any was: a robot may drift against what its motors do not feel, and odometry is noisy.
     """
 
     def __init__(self) -> None:
@@ -33,8 +33,8 @@ class Obedience:
         self._pose: Pose | None = None
         self._moved_s = self._turned_s = self._fast_s = 0.0
 
-    def tell(self, velocity: complex, turn: float) -> None:
-        """Take what the robot is told from now on: a velocity of base_link, m/s, and a turn, rad/s."""
+    def command(self, velocity: complex, turn: float) -> None:
+        """Take the command that the robot gets from now on: a velocity of base_link, m/s, and a turn, rad/s."""
         self._velocity, self._turn = velocity, turn
 
     def contradiction(self, pose: Pose, elapsed_s: float, max_speed: float, max_turn: float) -> str:
@@ -62,10 +62,10 @@ class Obedience:
         return ""
 
 
-def _counted(against_s: float, moved: complex, told: complex, fastest: float, elapsed_s: float) -> float:
-    """Return the seconds of motion against what was told, after one more look."""
-    if not told:
+def _counted(against_s: float, moved: complex, commanded: complex, fastest: float, elapsed_s: float) -> float:
+    """Return the seconds of motion against the commands, after one more look."""
+    if not commanded:
         return against_s
-    along = (moved * told.conjugate()).real / abs(told)
-    as_told = clamped(along, abs(told) * elapsed_s)
-    return max(0.0, against_s - as_told / max(abs(told), SOME * fastest))
+    along = (moved * commanded.conjugate()).real / abs(commanded)
+    as_commanded = clamped(along, abs(commanded) * elapsed_s)
+    return max(0.0, against_s - as_commanded / max(abs(commanded), SOME * fastest))

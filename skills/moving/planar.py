@@ -40,7 +40,7 @@ def turned(angle: float) -> complex:
 
 
 def wrapped(angle: float) -> float:
-    """The same direction within -pi .. pi."""
+    """Return an angle in radians as the equal one from -pi to pi."""
     return math.remainder(angle, math.tau)
 
 

@@ -53,7 +53,8 @@ class PersonWatch:
         return now - self._seen_at
 
     def awaited_s(self, now: float) -> float:
-        """Return the same without the time in which the robot could not look for them."""
+        """Return the seconds for which the person, or anybody who matches, has not been seen, without those in which
+        the robot could not look for them."""
         return now - self._awaited_from
 
     def let_go(self) -> None:

@@ -41,8 +41,13 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
         await until(lambda: console.agent("agent").get("hold"))
         assert console.agent("agent")["hold"] == {"held": ["gate"], "not_held": []}
         (line,) = (line for line in console.state["modules"] if line["name"] == "gate")
-        holds = {"listens": True, "channel": "/hold#dimos_streams.Hold", "holds": ["agent"], "still": True}
-        assert line["state"]["velocity_gate"] == {**holds, "max_speed": 1.0, "max_turn": 1.8}
+        holds = {
+            "listens": True,
+            "channel": "/hold#dimos_streams.Hold",
+            "holds": ["agent"],
+            "reasons": ["the agent is paused: by 'test'"],
+        }
+        assert line["state"]["velocity_gate"] == {**holds, "still": True, "max_speed": 1.0, "max_turn": 1.8}
         (own,) = (line for line in console.state["modules"] if line["name"] == "agent")
         assert list(waiting_lines("agent", own["state"])) == ["PAUSED agent, until `resume`: by 'test'"]
         again = await (await made.harness.call("pause", caller="ann", reason="wet floor")).closed()

@@ -15,12 +15,15 @@ import pytest
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
 from dimos_streams.agent.context.entry import Entry
+from dimos_streams.agent.missions.end_state import why_ended
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
+from dimos_streams.errors import SkillError
 from dimos_streams.module import Module, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.agent.stage import ToySkills
@@ -254,3 +257,39 @@ async def test_an_answer_that_is_in_no_journal_holds_no_offset_back() -> None:
         assert answer is not None
         assert (answer.type, answer.outcome) == ("close", Outcome.COMPLETED)
         assert calls.incoming.unrecorded_offset() is None
+
+
+class JammingSkills(Module):
+    """A skill that fails when it is to end."""
+
+    drives = False
+
+    @skill
+    async def drive(self) -> None:
+        """Drive."""
+        self.drives = True
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise SkillError("jammed") from None
+
+
+@pytest.mark.virtual_time
+async def test_a_call_whose_close_is_gone_says_for_which_reason_it_was_to_end() -> None:
+    async with restart_world() as w:
+        await w.start(w.bridge())
+        jamming = JammingSkills(name="jamming", context=w.context)
+        await w.start(jamming)
+        while not any(offered.name == "drive" for offered in await w.gateway.skills()):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        calls = CallManager(w.gateway, "agent", MessageQueue().put, key_prefix="test")
+        call = await calls.start("drive", {})
+        await until(lambda: jamming.drives)
+        await w.gateway.cancel(call.call_id, "enough")
+        while (await w.gateway.calls(open_only=True)) != []:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await calls.reconciliation.close_lost(unknown_too=False)
+        answer = await call.answer(5)
+        assert answer is not None
+        assert answer.outcome is Outcome.FAILED
+        assert why_ended(answer) == "enough"

@@ -317,3 +317,19 @@ def test_a_file_that_is_nearly_called_so_is_suggested(
 def test_a_number_that_nobody_could_show_is_refused_in_whatever_base_it_is_written(digits: str) -> None:
     with pytest.raises(BlueprintError, match=r"can't be read: Exceeds the limit \(4300 digits\)"):
         parse_document(digits, "value")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("KEY=s3cret\nPW=s3cret\n", "other:1: it must be an object, names with their values, and is a text"),
+        ("- s3cret\n", "other:1: it must be an object, names with their values, and is a list"),
+        ("root:$6$s3cret:190:0:::\n", "other:1: a key that is no name in the blueprint"),
+    ],
+)
+def test_nothing_is_shown_of_a_file_that_is_no_blueprint(write: Write, text: str, said: str) -> None:
+    write("a.yaml", "name: a\ninclude: [./other]\n")
+    write("other", text)
+    with pytest.raises(BlueprintError) as error:
+        resolve("a.yaml")
+    assert lines(error) == [said]

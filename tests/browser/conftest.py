@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,12 +16,14 @@ from dimos_streams.dashboard import serving
 from tests.bridge.serving import Served, served
 from tests.browser.chromium import find_chromium, launched
 from tests.browser.complaints import Complaints
-from tests.browser.live_run import ON_AND_ON, LiveRun, live_run
+from tests.browser.live_run import ON_AND_ON, KeptRun, LiveRun
 from tests.browser.script_modules import ScriptModules
 
 PICTURES = Path(__file__).parents[2] / "build" / "browser"
 """Where pictures of failures are kept."""
 LONGEST_WAIT_MS = 30_000
+_NEXT = pytest.StashKey[pytest.Item | None]()
+"""The test that comes after an item."""
 
 
 class Contexts:
@@ -107,10 +110,25 @@ def bridge(kept_files: None) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="package")
-def begun_run(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[LiveRun]:
+def kept_run(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[KeptRun]:
     """One robot for all tests that need a real one."""
-    with live_run(tmp_path_factory.mktemp("run"), *ON_AND_ON) as made:
+    with contextlib.closing(KeptRun(tmp_path_factory.mktemp("run"), *ON_AND_ON)) as made:
         yield made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Have fixtures know which test comes next."""
+    item.stash[_NEXT] = nextitem
+
+
+@pytest.fixture
+def begun_run(kept_run: KeptRun, request: pytest.FixtureRequest) -> Iterator[LiveRun]:
+    """The robot. It ends with the last test that needs it: idle, it would take a seventh of a processor from all
+    tests of pages that its worker runs next."""
+    yield kept_run.begun()
+    if request.fixturename not in getattr(request.node.stash[_NEXT], "fixturenames", ()):
+        kept_run.close()
 
 
 @pytest.fixture

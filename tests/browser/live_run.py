@@ -92,6 +92,26 @@ class LiveRun:
         os.kill(pid, signal.SIGKILL)
 
 
+class KeptRun:
+    """A run that several tests share: it begins for the first of them."""
+
+    def __init__(self, state: Path, *settings: str) -> None:
+        self._state, self._settings = state, settings
+        self._ends = contextlib.ExitStack()
+        self._run: LiveRun | None = None
+
+    def begun(self) -> LiveRun:
+        """The run, which this begins if it is not there."""
+        if self._run is None:
+            self._run = self._ends.enter_context(live_run(self._state, *self._settings))
+        return self._run
+
+    def close(self) -> None:
+        """End the run. Twice is fine; whoever asks for it then begins it anew."""
+        self._run = None
+        self._ends.close()
+
+
 @contextlib.contextmanager
 def live_run(state: Path, *settings: str) -> Iterator[LiveRun]:
     """``dimos-streams run follow-person``, with settings, until the end of the block."""

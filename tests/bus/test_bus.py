@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import operator
 import os
 import sys
 import time
@@ -299,7 +300,8 @@ def test_lcm_leaves_no_descriptor_and_no_thread(bus_url: str) -> None:
     before = count()
     for _ in range(10):
         asyncio.run(cycle())
-    assert count() == before
+    # A thread of Zenoh may still have been ending before, and so may count there.
+    assert all(map(operator.le, count(), before)), (before, count())
 
 
 def test_urls(monkeypatch: pytest.MonkeyPatch) -> None:

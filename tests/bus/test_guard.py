@@ -374,4 +374,4 @@ def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
             assert guard.sockets_of(before, port) == [newer.fileno()]
             others = before - {older.fileno()}  # such as this process's sockets of the same port on another address
             assert sorted(guard.sockets_of(others, port)) == sorted([older.fileno(), newer.fileno()])
-        assert packet_filter.open_fds() == before
+        assert packet_filter.open_fds() <= before

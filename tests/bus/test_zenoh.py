@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import operator
 import os
 import signal
@@ -70,6 +71,14 @@ def test_a_file_that_is_none_is_named(zenoh_url: str, tmp_path: Path, options: s
     url = f"zenoh://me:secret1@127.0.0.1:1?{options.format(bad=bad)}"
     with pytest.raises(UserError, match=why):
         asyncio.run(create_bus(url).open())
+
+
+def test_files_may_be_in_the_users_directory(zenoh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "ours.pem").touch()
+    with session_config(ZenohUrl.parse("zenoh://?users=~/ours.pem&ca=~/ours.pem")) as config:
+        for name in ("auth/usrpwd/dictionary_file", "link/tls/root_ca_certificate"):
+            assert config.get_json(f"transport/{name}") == json.dumps(f"{tmp_path}/ours.pem")
 
 
 @pytest.mark.feature("G1")

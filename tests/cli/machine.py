@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.warm_commands import begin_warm, run_warm
-from tests.ports import free_port, free_udp_port
+from tests.ports import free_bus, free_port
 from tests.warm_process import WarmProcess
 
 REPOSITORY = Path(__file__).parents[2]
@@ -54,8 +54,8 @@ class Machine:
     """Commands of one machine see each other's runs."""
 
     state: Path
-    bus: str = field(default_factory=lambda: free_bus())
-    port: int = field(default_factory=lambda: free_port())
+    bus: str = field(default_factory=free_bus)
+    port: int = field(default_factory=free_port)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -149,12 +149,6 @@ class Machine:
                     yield int(folder.name)
             except OSError:  # it ended while we looked, or is somebody else's
                 continue
-
-
-def free_bus() -> str:
-    """A bus that nobody else is on: runs of two machines must not hear each other."""
-    first, second, third = uuid.uuid4().bytes[:3]
-    return f"udpm://239.{first}.{second}.{third}:{free_udp_port()}?ttl=0"
 
 
 def read_until(process: subprocess.Popen[str] | WarmProcess, text: str) -> str:

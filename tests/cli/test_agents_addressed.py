@@ -227,7 +227,7 @@ async def test_what_a_robot_says_of_an_approval_is_no_line_of_its_decision() -> 
     hub, forged = Fleet(["robot1"], hub=True), "turn\n    2. stop()"
     steps = [{"skill": forged, "arguments": {}}]
     handed_in = {"plan": "p", "goal": "g", "steps": steps}
-    plan = {"id": f"b2{forged}", "skill": "submit_plan", "arguments": handed_in}
+    plan = {"id": f"b2{forged}", "skill": "submit_plan", "module": "", "arguments": handed_in}
     hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=plan)]}
     decided = (await decide(hub, "b2", "approve")).text.split("\n")
     assert [line.partition("turn")[0] for line in decided] == ["robot1_submit_plan [b2", "    1. ", "    goal: 'g'"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.machine import ROVER, Machine, free_bus
+from tests.cli.machine import ROVER, Machine
+from tests.ports import free_bus
 
 pytestmark = pytest.mark.live
 

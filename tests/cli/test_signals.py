@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CoroutineType
+from typing import Any
 
 import pytest
 
-from dimos_streams.cli.system import signals
+from dimos_streams.cli.bridge_client import connection
+from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.system import async_runner, signals
 from dimos_streams.cli.system.async_runner import run_async
+from dimos_streams.cli.terminal import log_files, output
 
 _PIPE, _INT = signal.SIGPIPE, signal.SIGINT
 
@@ -39,6 +49,94 @@ def test_only_who_asks_twice_is_in_a_hurry(received: tuple[signal.Signals, ...],
         run_async(main(), hurry=lambda: hurried.append(1))
     assert ended.value.exit_code == 128 + received[0]
     assert (len(hurried), cleaned) == (hurries, ["in order"])
+
+
+@contextmanager
+def _output_to(descriptor: int) -> Iterator[None]:
+    with open(descriptor, "w") as stream, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        yield
+        if sys.stdout is not stream:  # nobody reads it any more, and it was given up
+            sys.stdout.close()
+
+
+@pytest.mark.parametrize("says", [False, True], ids=["silent", "meets it in a line"])
+def test_what_only_shows_ends_with_its_reader(says: bool) -> None:
+    """`logs -f | grep -m1 ready` would wait for the next line of a robot that has nothing to say."""
+    reader, written = os.pipe()
+    cleaned: list[str] = []
+
+    async def main() -> None:
+        output.write("a line")
+        os.close(reader)
+        try:
+            if says:
+                output.write("one more")
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("in order")
+
+    with _output_to(written), pytest.raises(signals.Interrupted) as ended:
+        run_async(output.while_read(main()))
+    assert ended.value.exit_code == 128 + _PIPE
+    assert cleaned == ["in order"]
+
+
+def test_what_does_something_ends_with_its_reader_only_where_it_writes() -> None:
+    """`stop-robot | true` stops the robot."""
+    reader, written = os.pipe()
+
+    async def main() -> str:
+        os.close(reader)
+        await asyncio.sleep(0.01)
+        return "done"
+
+    with _output_to(written):
+        assert run_async(main()) == "done"
+
+
+@pytest.mark.parametrize("name", ["file", "fifo"])
+def test_output_that_no_reader_can_leave_is_not_watched(name: str, tmp_path: Path) -> None:
+    """In a FIFO that is open both ways a process would find what it has written itself."""
+    os.mkfifo(tmp_path / "fifo")
+
+    async def main() -> str:
+        output.write("a line")
+        await asyncio.sleep(0.01)
+        return "done"
+
+    with _output_to(os.open(tmp_path / name, os.O_RDWR | os.O_CREAT)):
+        assert run_async(output.while_read(main())) == "done"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["logs", "-f"],
+        ["monitor", "--url", "http://127.0.0.1:1"],
+        ["follow", "c1", "--url", "http://127.0.0.1:1"],
+        ["topics", "echo", "/odom", "--bus", "memq://"],
+        ["topics", "rate", "/odom", "--bus", "memq://"],
+    ],
+    ids=" ".join,
+)
+def test_commands_that_only_show_what_goes_on(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run: list[str] = []
+
+    def note_what(main: CoroutineType[Any, Any, Any]) -> None:
+        run.append(main.__qualname__)
+        inspect.getcoroutinelocals(main)["main"].close()
+        main.close()
+        raise signals.Interrupted(_INT)
+
+    monkeypatch.setattr(log_files, "find_run_dir", lambda *_: tmp_path)
+    monkeypatch.setattr(async_runner, "run_async", note_what)
+    monkeypatch.setattr(connection, "at_bridge", lambda _, work: note_what(work(None)))
+    assert run_command(words) == 128 + _INT
+    assert run == [output.while_read.__qualname__]
 
 
 _INTERRUPTED_IMPORT = """

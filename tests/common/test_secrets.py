@@ -32,6 +32,7 @@ from dimos_streams.common.secrets import (
     RedactedPieces,
     Redaction,
     checked,
+    has_secret_setting,
     know,
     know_settings,
     know_url,
@@ -245,6 +246,24 @@ def test_what_is_inside_of_a_secret_is_secret_too_and_so_are_numbers() -> None:
         "done": True,
         "text": REDACTED,
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "is_there"),
+    [
+        ({"seed": 1, "pin_password": 4711, "more": []}, True),
+        ({"seed": 1, "more": [{"name": "a"}, {"name": "b", "api_key": "k3y"}]}, True),
+        ({"seed": 1, "url": "a", "http://kn0wn-key@h": "b"}, True),
+        (["a", SecretStr("b")], True),
+        (["a", "with kn0wn-key in it"], True),
+        ({"seed": 1, "token": "", "more": [{"name": "a"}]}, False),
+        ([], False),
+    ],
+)
+def test_one_secret_among_settings_is_enough_to_hide_a_change_of_them(value: object, is_there: bool) -> None:
+    know("kn0wn-key")
+    assert has_secret_setting(value) is is_there
+    assert (masked(value) != value) is is_there
 
 
 def test_what_is_inside_of_a_secret_is_not_shown() -> None:

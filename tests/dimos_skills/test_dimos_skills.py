@@ -242,14 +242,14 @@ def test_a_hold_ends_what_may_move_and_lets_nothing_begin_but_what_stops() -> No
     async def scenario(server: StandIn) -> None:
         async with taken_in(server) as harness:
             call, _ = await patrolling(harness, server)
-            harness.feed("hold", Hold(utime=1, seq=1, source="agent", hold=True, valid_s=30.0))
+            harness.feed("hold", Hold(utime=1, seq=1, source="agent", hold=True, valid_s=30.0, reason="wet floor"))
             close = await call.closed()
             assert close.outcome is Outcome.FAILED
-            assert close.text.startswith("'patrol' was ended because agent holds the robot still")
+            assert close.text.startswith("'patrol' was ended because agent (wet floor) holds the robot still")
             assert server.asked[-1][0] == "stop_patrol"
             asked = len(server.asked)
             refused = await (await harness.call("dimos_patrol")).closed()
-            assert refused.text == "'patrol' may move the robot, which agent holds still"
+            assert refused.text == "'patrol' may move the robot, which agent (wet floor) holds still"
             assert len(server.asked) == asked
             for allowed in ("dimos_stop_patrol", "dimos_wave"):
                 assert (await (await harness.call(allowed)).closed()).outcome is Outcome.COMPLETED

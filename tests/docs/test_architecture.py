@@ -132,6 +132,18 @@ def test_no_docstring_begins_as_a_fragment() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
+def test_no_docstring_says_what_it_describes_only_by_the_one_before_it() -> None:
+    paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
+    by_another = re.compile(r"(?:\w+ )?[Tt]he same(?:,| (?:of|for|as|by|on|in|with|without)\b)")
+    found = [
+        f"{path.relative_to(ROOT)}: {text[:40]}"
+        for path in paths
+        for text in _source(path).docstrings
+        if by_another.match(text)
+    ]
+    assert found == [], "who reads one in an editor or in the reference does not see the one before it"
+
+
 def test_no_module_class_or_function_is_described_by_a_subordinate_clause() -> None:
     generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
     paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dimos_streams.common.json.writing import json_text
-from dimos_streams.hub.storage.engine import Transaction
+from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, DueCommand, NewCommand, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.journal.query import Query

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
@@ -119,6 +121,28 @@ async def test_a_call_on_its_way_to_its_robot_is_waited_for(monkeypatch: pytest.
     monkeypatch.setattr("dimos_streams.hub.mcp_calls.begun_with", look)
     calls = FleetCalls(cast(HubParts, None))
     assert [await calls.begun_with("mcp/me", "k") for _ in range(3)] == ["c1", None, None]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("H2")
+async def test_a_request_that_its_cancel_has_overtaken_on_the_way_to_another_hub_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun_at, looks = clock.monotonic() + 4.0, 0
+
+    async def look(parts: HubParts, caller: str, key: str) -> tuple[str | None, bool]:
+        nonlocal looks
+        looks += 1
+        begins_at = begun_at if key == "late" else math.inf
+        return ("c1", False) if clock.monotonic() >= begins_at + 1.0 else (None, clock.monotonic() >= begins_at)
+
+    monkeypatch.setattr("dimos_streams.hub.mcp_calls.begun_with", look)
+    calls = FleetCalls(cast(HubParts, None))
+    assert await calls.begun_with("mcp/me", "late") == "c1"
+    looks, since = 0, clock.monotonic()
+    assert await calls.begun_with("mcp/me", "never") is None
+    assert looks < 10, "clients may cancel many that never come"
+    assert clock.monotonic() - since < 10.0
 
 
 @pytest.mark.feature("H2")

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from dimos_streams.cli.commands.hub import create_app
 from dimos_streams.cli.entry import run_command
 from dimos_streams.errors import UserError
 from dimos_streams.hub.process import FleetHub
@@ -147,6 +149,13 @@ def test_what_a_hub_can_not_use_is_told_in_a_line(
     assert run(*(words if words[0] == "robots" else ["--port", "0", *words])) == 2
     said = capsys.readouterr()
     assert (why in said.err, said.err.count("\n"), said.out) == (True, 1, "")
+
+
+def test_options_of_a_hub_speak_of_no_bridge() -> None:
+    serving = get_command(create_app())
+    texts = {option.name: str(getattr(option, "help", "")) for option in serving.params}
+    assert texts["token"].startswith("The operators' token")
+    assert [name for name, text in texts.items() if "bridge" in text] == []
 
 
 def test_of_two_tokens_for_operators_none_is_taken_in_silence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,14 +20,14 @@ import pytest
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
-from dimos_streams.hub.storage.postgres_errors import error_line
+from dimos_streams.hub.storage.engines.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.engines.postgres_errors import error_line
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.rows import (
     StorageUnavailableError,
     WrongSchemaError,
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS
-from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS
 from dimos_streams.journal.query import Query
@@ -157,7 +158,7 @@ def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As while somebody has put another database in its place."""
-    from dimos_streams.hub.storage import postgres
+    from dimos_streams.hub.storage.engines import postgres
 
     monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
     monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
@@ -281,18 +282,16 @@ def test_a_file_of_another_user_is_no_hubs(strangers: str, tmp_path: Path, monke
         SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION).take()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
 @pytest.mark.parametrize("there", [True, False])
 def test_no_link_of_another_user_leads_to_a_hubs_file(
-    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: bool, tmp_path: Path, strangers_link: Callable[[Path, str], None]
 ) -> None:
     """Where all users may write, one could have a hub work on another file of its user."""
     link, own = tmp_path / "hub.sqlite", tmp_path / "own.sqlite"
     if there:
         own.touch(0o600)
-    link.symlink_to(own.name)
-    os.chown(link, 65534, -1, follow_symlinks=False)
-    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    link.symlink_to("theirs")
+    strangers_link(tmp_path / "theirs", own.name)
     refused = pytest.raises(UserError, match=f"{link} belongs to user 65534, who could act as the hub")
     with refused, opened(f"sqlite:///{link}"):
         pass
@@ -434,7 +433,7 @@ def test_who_waits_to_write_goes_before_a_thread_that_writes_again_at_once(tmp_p
 def test_a_thread_that_waits_too_long_to_write_says_so_and_leaves_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.storage.sqlite._BUSY_S", 0.01)
+    monkeypatch.setattr("dimos_streams.hub.storage.engines.sqlite._BUSY_S", 0.01)
     engine = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
 
     def write() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.rows import Retention, StorageUnavailableError, WrongSchemaError
-from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.journal.query import SPAN, Query, QueryBack
 from tests.hub.stored import ALL, PARTITION, batch, numbered, opened, seqs

@@ -13,8 +13,8 @@ from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
 from dimos_streams.hub import process
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import PARTITION, HubStorage, open_engine
 from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub

@@ -31,7 +31,10 @@ STEPS += [{"skill": "go_to", "arguments": {"x": 2.5, "y": 0.0}}]
 
 def view(id: str = "a1", skill: str = "submit_plan", **arguments: Any) -> ApprovalView:
     given = arguments or {"plan": "plan-1", "steps": STEPS, "goal": GOAL}
-    return ApprovalView(id=id, agent="agent", skill=skill, module="m", arguments=given, reason="why", created_utime=1)
+    module = "" if skill == "submit_plan" else "m"
+    return ApprovalView(
+        id=id, agent="agent", skill=skill, module=module, arguments=given, reason="why", created_utime=1
+    )
 
 
 def test_arguments_are_shown_as_an_argument_of_approve_takes_them() -> None:
@@ -103,6 +106,9 @@ async def test_arguments_that_look_like_a_plan_are_shown_whole_and_hide_nothing(
     lines = approval_lines([view("a1", "run_all", steps=STEPS[:1], goal="g" * 300)], HEADERS)
     shown = [f"    steps={json.dumps(STEPS[:1])}", f'    goal="{"g" * 300}"']
     assert lines[2:] == shown, "only a plan's goal is shortened"
+    for name in ("submit_plan", "robot1_submit_plan"):
+        of_skill = view("a1", name, steps=STEPS[:1], goal="g" * 300).model_copy(update={"module": "office"})
+        assert approval_lines([of_skill], HEADERS)[2:] == shown
 
 
 def _with_agent(message: dict[str, Any]) -> dict[str, Any]:

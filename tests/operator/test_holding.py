@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.module import MAX_STATE
+from dimos_streams.module.state_text import state_text
 from dimos_streams.operator.holding import (
     GATE,
     MAX_SOURCES,
@@ -238,6 +241,28 @@ def test_what_a_gate_says_comes_back() -> None:
     assert gate_state({"something": 1}) is None
 
 
+def test_a_gate_says_for_which_reasons_it_holds() -> None:
+    table = HoldTable()
+    for source, reason in (("agent", ""), ("door", "the door\nis open"), ("long", "x" * 501)):
+        table.update(Hold(utime=1, source=source, seq=1, hold=True, valid_s=1.0, reason=reason), 0.0)
+    state = VelocityGateState(listens=True, holds=table.sources(0.0), reasons=table.reasons(0.0), still=True)
+    assert gate_state({GATE: state.model_dump(mode="json")}) == state
+    assert str(state) == f"holds for agent, door (the door\\nis open), long ({'x' * 90}…)"
+    assert table.reasons(2.0) == ()
+
+
 @pytest.mark.parametrize(("robot", "said"), [("", "no robot was stopped"), ("robot1", "robot1 was not stopped")])
 def test_a_release_of_what_was_not_stopped_says_so(robot: str, said: str) -> None:
     assert str(ReleaseReport(robot=robot, changed=False)) == said
+
+
+def test_the_most_that_a_gate_says_of_itself_is_reported() -> None:
+    table = HoldTable()
+    names = [*(f"{number}{'n' * (MAX_NAME - 1)}" for number in range(MAX_SOURCES)), STOP_ROBOT]
+    for name in names:
+        table.update(Hold(utime=1, source=name, seq=1, hold=True, valid_s=1.0, reason='"\\' * 10_000), 0.0)
+    said = VelocityGateState(
+        listens=True, channel="c" * MAX_NAME, holds=table.sources(0.0), reasons=table.reasons(0.0), still=True
+    )
+    assert len(said.holds) == len(names)
+    assert len(state_text("gate", {GATE: said.model_dump(mode="json")}, said.holds).encode()) <= MAX_STATE

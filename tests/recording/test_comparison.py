@@ -148,7 +148,7 @@ def test_a_call_that_ends_otherwise_differs_from_the_moment_of_the_earlier_end()
     refused = event(2, "close", 0.1, "no such skill", outcome="rejected")
     found = results([OPENED, PROGRESS, DONE], [OPENED, refused])
     call, progress = found["s [c1]"], found["s [c1] progress"]
-    assert call.close == "recorded completed '4 beds', replayed rejected 'no such skill'"
+    assert call.close == 'recorded completed "4 beds", replayed rejected "no such skill"'
     assert call.first is not None
     assert progress.first is not None
     assert call.first.utime == refused[0] < progress.first.utime
@@ -156,9 +156,9 @@ def test_a_call_that_ends_otherwise_differs_from_the_moment_of_the_earlier_end()
 
 
 def test_a_call_that_ends_on_one_side_only_says_so() -> None:
-    assert results([OPENED, DONE], [OPENED])["s [c1]"].close == "recorded completed '4 beds', replayed nothing"
+    assert results([OPENED, DONE], [OPENED])["s [c1]"].close == 'recorded completed "4 beds", replayed nothing'
     ended = results([OPENED, event(2, "update", 2.0)], [OPENED, DONE])["s [c1]"]
-    assert ended.close == "recorded nothing, replayed completed '4 beds'"
+    assert ended.close == 'recorded nothing, replayed completed "4 beds"'
     after_the_log = results([OPENED, event(2, "update", 0.5)], [OPENED, event(2, "update", 0.5), DONE])["s [c1]"]
     assert (after_the_log.close, after_the_log.wrong) == ("", 0)
 
@@ -221,7 +221,7 @@ def test_without_tolerances_everything_must_be_equal(recorded: Any, replayed: An
 
 def test_a_key_that_one_side_lacks_is_shown_as_nothing() -> None:
     (found,) = value_differences("/c#std_msgs.String", "v", {"a": None}, {}, Tolerances())
-    assert str(found) == "v.a: recorded None, replayed nothing"
+    assert str(found) == "v.a: recorded null, replayed nothing"
 
 
 def test_an_output_that_comes_at_another_time_is_reported_with_both_times() -> None:

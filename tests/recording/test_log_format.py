@@ -16,6 +16,7 @@ from dimos_streams.recording.files.claim import part_path
 from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.writer import LogWriter
+from tests.helpers import open_files
 from tests.recording.logs import START, full_disk, raw, read_log, size_of, some_events, write_log
 
 EVENTS = [*some_events(300), (START + 3_000_000, "/big#sensor_msgs.Image", bytes(3_000_000))]
@@ -256,11 +257,11 @@ def test_a_system_that_gives_a_file_in_pieces_changes_nothing(
 
 def test_a_reader_lets_go_of_its_file(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.lcmlog", EVENTS[:10])
-    before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         with LogReader(path) as reader:
             assert next(iter(reader.events())).number == 0
-    assert len(os.listdir("/proc/self/fd")) == before
+            assert str(path) in open_files()
+        assert str(path) not in open_files()
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:

@@ -326,7 +326,7 @@ def test_a_module_that_fails_fails_the_replay(mission_log: Path) -> None:
     ("module", "ends"),
     [
         ("Renames", "rejected \"no skill is called 'follow_person'; did you mean 'follow_persons'? (offered: "),
-        ("Raises", "failed 'the legs are off'"),
+        ("Raises", 'failed "the legs are off"'),
     ],
 )
 def test_a_report_says_how_a_call_ended_instead(mission_log: Path, module: str, ends: str) -> None:

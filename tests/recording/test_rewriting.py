@@ -48,7 +48,9 @@ def rewrite(log: Path) -> None:
 def test_nobody_may_read_it_who_could_not_read_the_old_one(log: Path) -> None:
     log.chmod(0o600)
     with Rewriter(log, EXACT) as rewriter:
-        assert [each.stat().st_mode & 0o777 for each in log.parent.iterdir()] == [0o600, 0o600]
+        (beside,) = (each for each in log.parent.iterdir() if each.is_dir())
+        files = (each for each in log.parent.rglob("*") if each.suffix == log.suffix)
+        assert [each.stat().st_mode & 0o777 for each in (beside, *files)] == [0o700, 0o600, 0o600]
         rewriter.finish()
     assert log.stat().st_mode & 0o777 == 0o600
 
@@ -59,6 +61,36 @@ def test_a_link_to_a_log_leads_to_the_new_one(log: Path, tmp_path: Path) -> None
     rewrite(link)
     assert link.is_symlink()
     assert raw(read_log(log)) == EVENTS
+
+
+def test_a_log_that_a_recorder_writes_is_left_to_it(log: Path) -> None:
+    """What it records while the modules are tested would be lost."""
+    with LogWriter(log, append=True) as recorder:
+        with pytest.raises(UserError, match=r"a\.lcmlog' can't be written: somebody else is writing it"):
+            rewrite(log)
+        recorder.write(*EVENTS[-1])
+    assert raw(read_log(log))[-1] == EVENTS[-1]
+    assert [each.name for each in log.parent.iterdir()] == [log.name]
+    rewrite(log)
+    rewrite(log)
+    assert raw(read_log(log)) == EVENTS
+
+
+def test_nobody_begins_to_record_into_a_log_that_is_written_anew(log: Path) -> None:
+    with Rewriter(log, EXACT) as rewriter:
+        with pytest.raises(UserError, match="somebody else is writing it"):
+            LogWriter(log, append=True).open()
+        rewriter.finish()
+
+
+def test_no_link_of_another_user_leads_to_a_log_that_is_written_anew(
+    log: Path, strangers_link: Callable[[Path, str], None]
+) -> None:
+    before = log.read_bytes()
+    strangers_link(log.with_name("link.lcmlog"), log.name)
+    with pytest.raises(UserError, match="a link to it, belongs to user"):
+        rewrite(log.with_name("link.lcmlog"))
+    assert log.read_bytes() == before
 
 
 @pytest.mark.parametrize(("name", "fault"), [("write", full), ("close", full_at_the_end)])

@@ -250,6 +250,6 @@ def test_what_is_rewritten_is_written_as_soon_as_nothing_can_come_before_it(tmp_
         for second in range(5):
             rewriter.add(START + second * 1_000_000, "/x", bytes(200_000))
             rewriter.flush(START + second * 1_000_000)
-        assert sum(file.stat().st_size for file in tmp_path.iterdir() if file != path) > 600_000
+        assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file != path) > 600_000
         rewriter.finish()
     assert [event.utime for event in read_log(path)] == [START + second * 1_000_000 for second in range(5)]

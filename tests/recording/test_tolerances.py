@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -16,8 +17,15 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
 from dimos_streams.messages.nav_msgs import Path as PathMessage
+from dimos_streams.messages.sensor_msgs import PointCloud2, PointField
 from dimos_streams.messages.std_msgs import Bool, Header, String, Time
-from dimos_streams.regression.differences import FieldDifference, message_differences, numbers_of, value_differences
+from dimos_streams.regression.differences import (
+    FieldDifference,
+    message_differences,
+    numbers_of,
+    shown_value,
+    value_differences,
+)
 from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.tolerances import EXACT, Tolerances, load_tolerances, with_settings
 
@@ -181,8 +189,8 @@ def test_messages_differ_field_by_field() -> None:
     assert reported(slow, fast, Tolerances(fields={"/topic:linear.x": 0.25})) == ["linear.y: recorded 0, replayed 2"]
     found = message_differences(VEL, encode(fast), encode(slow), EXACT)
     assert [(one.field, one.amount) for one in found] == [("linear.x", 0.25), ("linear.y", 2.0)]
-    assert reported(Bool(data=True), Bool(data=False)) == ["data: recorded True, replayed False"]
-    assert reported(String(data="a"), String(data="b")) == ["data: recorded 'a', replayed 'b'"]
+    assert reported(Bool(data=True), Bool(data=False)) == ["data: recorded true, replayed false"]
+    assert reported(String(data="a"), String(data="b")) == ['data: recorded "a", replayed "b"']
 
 
 def test_entries_of_arrays_are_compared_one_by_one() -> None:
@@ -237,14 +245,27 @@ def test_texts_agree_if_only_their_numbers_differ_a_little() -> None:
         assert len(value_differences(VEL, "exact", recorded, replayed, allow)) == 1
     for recorded, replayed in (("10 m, 20 m", "10 m, 23 m"), ("10 m", "10 m, 10 m"), ("10 m", "10 km"), ("1", "")):
         assert value_differences(VEL, "text", recorded, replayed, allow) == [
-            FieldDifference("text", repr(recorded), repr(replayed))
+            FieldDifference("text", f'"{recorded}"', f'"{replayed}"')
         ]
 
 
 def test_long_texts_are_shortened() -> None:
     (found,) = value_differences(VEL, "text", "x" * 500, "y" * 118, EXACT)
-    assert found.recorded == "'" + "x" * 119 + "..."
-    assert found.replayed == repr("y" * 118)
+    assert found.recorded == '"' + "x" * 119 + "..."
+    assert found.replayed == '"' + "y" * 118 + '"'
+
+
+def test_values_are_shown_as_json() -> None:
+    assert json.loads(shown_value(["it's", None, True, {"at": (0.5, math.nan)}])) == [
+        "it's", None, True, {"at": [0.5, None]}
+    ]  # fmt: skip
+    cloud = PointCloud2(data=b"x" * 5_000, fields=[PointField(name=str(number)) for number in range(9)])
+    shown = json.loads(shown_value(cloud, 2_000))
+    assert shown["data"] == "<5000 bytes>"
+    assert (shown["header"], [field if isinstance(field, str) else field["name"] for field in shown["fields"]]) == (
+        {"seq": 0, "stamp": {"sec": 0, "nsec": 0}, "frame_id": ""},
+        ["0", "1", "2", "... 9 in all"],
+    )
 
 
 def test_numbers_for_pictures() -> None:

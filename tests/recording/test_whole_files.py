@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 
 from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.system import signals
+from dimos_streams.common.process.run_owner import OWNER_FILE
 from dimos_streams.errors import DimosStreamsError, UserError, cannot_write
 from dimos_streams.recording.files.whole import whole_file
 from tests.helpers import fill
@@ -91,24 +94,23 @@ def test_a_new_file_replaces_the_older_one_and_is_read_by_whoever_read_that(
 
 
 @pytest.mark.feature("H4")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
 @pytest.mark.parametrize("there", [True, False])
 def test_no_link_of_another_user_leads_to_what_is_replaced(
-    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: bool, tmp_path: Path, strangers_link: Callable[[Path, str], None]
 ) -> None:
-    link, own = tmp_path / "report.html", tmp_path / "own"
-    if there:
-        own.write_bytes(OLDER)
+    link, theirs, own = tmp_path / "report.html", tmp_path / "theirs", tmp_path / "own"
     link.symlink_to(own.name)
-    monkeypatch.setattr(os, "geteuid", lambda: 4242)
-    with whole_file(link) as path:
-        path.write_bytes(b"mine")
-    os.chown(link, 65534, -1, follow_symlinks=False)
-    before = own.read_bytes()
-    refused = pytest.raises(UserError, match=r"report\.html' can't be written: the file, or the link to it, belongs")
+    if there:
+        with whole_file(link) as path:
+            path.write_bytes(b"mine")
+    link.unlink()
+    link.symlink_to(theirs.name)
+    strangers_link(theirs, own.name)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    refused = pytest.raises(UserError, match=r"report\.html' can't be written: the file, or a link to it, belongs")
     with refused, whole_file(link) as path:
         path.write_bytes(b"another")
-    assert own.read_bytes() == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_a_pipe_of_this_process_and_devices_are_written_themselves(
@@ -141,6 +143,30 @@ def test_a_file_that_is_open_here_is_written_behind_what_it_has(
     text = target.read_bytes()
     assert (code, text.startswith(OLDER + b"<!doctype"), text.endswith(b"</html>\n" + OLDER)) == (0, True, True)
     assert f"{name}: " in capfd.readouterr().err, "and not within the file"
+
+
+def test_what_a_killed_process_has_left_goes_when_the_next_file_is_made_there(tmp_path: Path) -> None:
+    target = tmp_path / "new.html"
+    with whole_file(target) as path:
+        path.write_bytes(b"whole")
+        left = path.parent.with_name(f"{path.parent.name}-killed")
+        shutil.copytree(path.parent, left)
+        owner = left / OWNER_FILE  # which nobody has locked: a process that is killed has no locks
+        owner.write_text(owner.read_text().replace(path.parent.name, left.name))
+        with whole_file(tmp_path / "other.html") as other:
+            assert sorted(tmp_path.iterdir()) == sorted([path.parent, other.parent])
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["new.html", "other.html"]
+    assert target.read_bytes() == b"whole"
+
+
+def test_a_file_is_made_whole_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with whole_file(tmp_path / "owner.json") as path:
+        path.write_bytes(b"whole")
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"whole"]
 
 
 def test_a_signal_leaves_nothing_half_done(tmp_path: Path) -> None:

@@ -117,6 +117,20 @@ def test_pictures_one_after_another_are_as_those_of_a_new_camera(world: World) -
         assert np.array_equal(seen.instances, anew.instances)
 
 
+def test_a_camera_that_stays_sees_the_colours_that_one_sees_which_has_just_come(world: World) -> None:
+    staying, coming = (RayCamera(world, CameraModel(64, 48)) for _ in range(2))
+    for place in ((-2.5, 0.0), (-2.2, 0.1)):
+        for y in (0.5, 0.2, -0.4):
+            world.place_person("person_red", -0.9, y, math.pi)
+            world.place_robot(-2.0, 0.0)
+            coming.render()
+            world.place_robot(*place)
+            seen, anew = staying.render().colour, coming.render().colour
+            assert seen is not None
+            assert anew is not None
+            assert np.array_equal(seen, anew)
+
+
 def test_without_opengl_the_gl_camera_says_what_to_install(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object) -> None:
         raise RuntimeError("no display")

@@ -12,6 +12,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
+from dimos_streams.common.secrets import know
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
@@ -248,3 +249,12 @@ async def test_for_want_of_a_thread_a_gate_holds_all_the_same_and_writes_it_late
 
 def _full(path: Path, text: str) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_a_reason_outlasts_the_gate_without_any_of_a_secret(tmp_path: Path) -> None:
+    know("h0ld-s3cret")
+    hold = Hold(source="door", seq=1, hold=True, valid_s=1.0, reason=f"the door\nis open{'.' * 70}h0ld-s3cret")
+    HoldFile(tmp_path, GATE).save([hold], 0.0)
+    (back,) = HoldFile(tmp_path, GATE).load(0.0)
+    assert back.reason.startswith("the door\\nis open...")
+    assert "h0ld" not in back.reason

@@ -7,6 +7,7 @@ import contextlib
 import linecache
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator
 
@@ -348,8 +349,10 @@ def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
     async def scenario() -> None:
         beats: list[None] = []
         beating = asyncio.create_task(beat(lambda: beats.append(None)))
-        await until(lambda: beats)
-        think_hard()
+        while "think_hard()" not in caplog.text:  # on a busy machine who looks may come too late
+            beats.clear()
+            await until(lambda: beats)
+            think_hard()
         await until(lambda: "did not run for" in caplog.text)
         beating.cancel()
 
@@ -361,7 +364,7 @@ def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
     assert place.startswith("the loop of this process does not run; its thread is at time.sleep(0.5)  (")
     assert ".think_hard): what blocks belongs in a thread, `await self.run_blocking(f, …)`" in place
     assert [caller.split("  (")[0] for caller in callers] == ["think_hard()"], "not what runs the loop"
-    assert "the loop of this process did not run for 0." in caplog.text
+    assert re.search(r"the loop of this process did not run for \d+\.\d s$", caplog.text, re.MULTILINE)
     assert __file__ not in linecache.cache, "the sources that it has read are not kept"
 
 

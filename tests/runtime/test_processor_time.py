@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.common.process.run_owner import first_thread
+from dimos_streams.common.process.run_owner import first_thread, waited_s
 from tests.helpers import wait_for
 
 BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
@@ -41,4 +41,5 @@ def test_who_runs_while_others_do_waits_and_who_is_stopped_does_not() -> None:
         before = first_thread(one).waited_s
         time.sleep(0.3)
         assert first_thread(one).waited_s == before, "what does not want to run does not wait"
-    assert first_thread(one).waited_s == 0.0, "it has gone"
+        assert waited_s(one) == before
+    assert first_thread(one).waited_s == waited_s(one) == 0.0, "it has gone"

@@ -289,6 +289,12 @@ def test_who_owns_a_link_could_lead_it_elsewhere(name: str, tmp_path: Path, monk
     assert stranger_with(link) is None, "root's"
     os.lchown(link, 65534, -1)
     assert stranger_with(link) == 65534
+    for number, leads_to in enumerate(["link", str(link), "../" + tmp_path.name + "/first"]):
+        (tmp_path / ("first", "second", "third")[number]).symlink_to(leads_to)
+    assert [stranger_with(tmp_path / first) for first in ("first", "second", "third")] == [65534] * 3
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError, match="Too many levels"):
+        stranger_with(tmp_path / "circle")
 
 
 @pytest.mark.feature("H4")

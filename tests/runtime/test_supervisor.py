@@ -142,7 +142,7 @@ def test_a_forkserver_that_stands_still_hides_no_end(
 ) -> None:
     async def ended(supervisor: Supervisor) -> None:
         if stops:
-            await asyncio.wait_for(supervisor.stop(), 10)
+            await asyncio.wait_for(supervisor.stop(), 30)
             return
         process = supervisor._slots[0].process
         assert process is not None
@@ -209,8 +209,11 @@ def test_a_run_that_stops_during_a_restart_leaves_no_process(bus_url: str, tmp_p
 
 def open_in(pid: int) -> Counter[str]:
     """The kinds of descriptors that a process has open."""
-    found = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
-    return Counter(name.partition(":")[0] for name in found)
+    found = Counter[str]()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            found[os.readlink(entry).partition(":")[0]] += 1
+    return found
 
 
 def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,11 +223,16 @@ def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: 
         await supervisor.start()
         forkserver = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         await supervisor._reporter._open_bus()  # on a busy machine it may have something to say
-        held: list[tuple[Counter[str], ...]] = []
+
+        listener = supervisor.processes()[1].pid
+        assert listener is not None
+
+        def held() -> list[Counter[str]]:
+            return [open_in(pid) for pid in (os.getpid(), forkserver, listener)]
+
         for count in range(1, 5):
-            talker, listener = (view.pid for view in supervisor.processes())
+            talker = supervisor.processes()[0].pid
             assert talker is not None
-            assert listener is not None
             os.kill(talker, signal.SIGKILL)
 
             def back(count: int = count) -> bool:
@@ -232,9 +240,10 @@ def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: 
                 return (view.restarts, view.state) == (count, "ready")
 
             await until(back, 60.0)
-            held.append(tuple(open_in(pid) for pid in (os.getpid(), forkserver, listener)))
-        for first, last in zip(held[1], held[-1], strict=True):
-            assert last <= first
+            if count == 2:
+                before = held()
+        # What has something open for a moment need not have it again.
+        await until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
 
     run_pair(pair(), bus_url, tmp_path, scenario)
 
@@ -243,7 +252,7 @@ def test_never_means_that_the_run_fails(bus_url: str, tmp_path: Path) -> None:
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
         with pytest.raises(ModuleFailedError, match="out of words"):
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(40):
                 await supervisor.wait()
 
     run_pair(pair(fail_after=10, restart="never"), bus_url, tmp_path, scenario)

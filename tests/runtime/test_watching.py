@@ -20,10 +20,16 @@ class Process:
     """A process as far as a supervisor that watches it can see."""
 
     pid = 4711
-    waited_s = 0.0
 
     def __init__(self) -> None:
         self.killed = False
+        self.asked = 0
+        """How often somebody asked for how long it had waited."""
+
+    @property
+    def waited_s(self) -> float:
+        self.asked += 1
+        return 0.0
 
     def kill(self) -> None:
         self.killed = True
@@ -75,3 +81,14 @@ async def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Pat
     tasks[0].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await supervisor._reporter.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_process_that_beats_is_asked_once_a_beat_how_long_it_waited(tmp_path: Path) -> None:
+    supervisor, process = watched(tmp_path, [])
+    tasks = [asyncio.create_task(work) for work in (supervisor._watch(), beating(supervisor))]
+    await asyncio.sleep(10.1)
+    assert process.asked == 40, "that is read from files, of each process"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -46,7 +46,7 @@ def test_a_worker_whose_reports_nobody_reads_goes_on_and_ends_when_asked(bus_url
         try:
             await until(lambda: len(heard) >= 10)
             worker.terminate()
-            await until(lambda: not worker.is_alive(), 5)
+            await until(lambda: not worker.is_alive())
             assert worker.exitcode == 0
         finally:
             worker.kill()
@@ -72,7 +72,7 @@ def test_the_log_says_where_a_module_is_that_has_not_started_for_long(
     worker = context.Process(target=main, args=(task, writer), daemon=True)
     worker.start()
     try:
-        wait_for(lambda: log.exists() and "has not started" in log.read_text(), 20.0)
+        wait_for(lambda: log.exists() and "has not started" in log.read_text())
         (line,) = [line for line in log.read_text().splitlines() if "has not started" in line]
         assert f"module slow has not started after 5 s: {where}" in line
         assert "modules.py:" in line

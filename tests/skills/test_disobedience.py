@@ -241,7 +241,7 @@ def test_a_correction_of_where_the_robot_is_contradicts_nothing() -> None:
         jump = 50.0 * (step // 40)
         at = Pose(complex(step * 0.02 - jump, 0.0), -0.5 * (step // 40))
         assert obedience.contradiction(at, 0.06 if step % 3 == 0 else 0.001, 0.6, 1.2) == ""
-        obedience.tell(0.6 + 0j, math.radians(5))
+        obedience.command(0.6 + 0j, math.radians(5))
 
 
 @pytest.mark.virtual_time
@@ -269,7 +269,7 @@ async def test_who_is_blocked_elsewhere_than_on_the_way_says_so(
 
 def test_however_long_a_robot_has_obeyed_it_is_stopped_as_soon_as_it_does_not() -> None:
     obedience, x = Obedience(), 0.0
-    obedience.tell(0.5 + 0j, 0.0)
+    obedience.command(0.5 + 0j, 0.0)
     for speed, looks in ((0.5, 600), (-0.5, 30)):
         for _ in range(looks):
             x += speed * STEP_S

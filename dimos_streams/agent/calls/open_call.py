@@ -153,7 +153,7 @@ def listed(calls: Iterable[OpenCall]) -> str:
 
 
 def made_close(call: OpenCall, caller: str, outcome: Outcome, text: str, view: CallView | None = None) -> ToolEvent:
-    """Return a close that stands for one that can't be had (any more)."""
+    """Return a close that stands for one that can't be had (any more). ``view`` is what the broker knows of it."""
     return ToolEvent(
         utime=clock.utime(),
         call_id=call.call_id,
@@ -163,5 +163,5 @@ def made_close(call: OpenCall, caller: str, outcome: Outcome, text: str, view: C
         skill=call.skill,
         caller=caller,
         text=text,
-        data={"outcome": outcome.value, "result": view.result if view else None},
+        data={"result": None} | (view.close_data() if view else {}) | {"outcome": outcome.value},
     )

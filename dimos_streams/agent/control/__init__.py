@@ -1,1 +1,1 @@
-"""The operator's hand on an agent: pause and step, commands, dialogues, stop words, undo, the hold on the robot."""
+"""Operators' control of an agent: pause and step, commands, dialogues, stop words, undo, the hold on the robot."""

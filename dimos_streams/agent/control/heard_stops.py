@@ -44,7 +44,7 @@ class HeardStops:
         """The number of the newest stop that was said to each other agent, by name."""
         self.said = NO_ORDER
         """The number of the newest stop that was said to this agent."""
-        self.told: Listeners[[]] = Listeners()
+        self.stop_said: Listeners[[]] = Listeners()
         """Called when ``said`` is different."""
         self.ordered: Listeners[[frozenset[int]]] = Listeners()
         """Called with the numbers of orders that were not known before."""
@@ -71,10 +71,10 @@ class HeardStops:
         self.know(orders)
         self._notify_of_new(before)
 
-    def tell(self) -> None:
+    def say_stopped(self) -> None:
         """Tell other agents that an operator has said to this one that the robot is to stop."""
         self.said = max(clock.utime(), self.said + 1)
-        self.told.notify()
+        self.stop_said.notify()
 
     def listen(self) -> Callable[[], None]:
         """Hear bridges and gates from now on. The returned function ends that, and may be called twice."""

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 
 from dimos_streams.agent.control.control import Control
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.common.readable.shortening import shortened
+
+_MAX_SHOWN = 200
+"""Maximum number of characters of a pause's own reason: it is sent with every message of the hold."""
 
 
 class HoldReasons:
@@ -27,7 +31,10 @@ class HoldReasons:
             return "an abort is under way"
         if self._stops:
             return "the operator has said stop"
-        return "the agent is paused" if self._control.paused else ""
+        if not self._control.paused:
+            return ""
+        ordered = self._control.paused_for
+        return f"the agent is paused{f': {shortened(ordered, _MAX_SHOWN)}' if ordered else ''}"
 
     @contextlib.contextmanager
     def stopping(self) -> Iterator[None]:

@@ -54,6 +54,7 @@ class StopWordSettings(FrozenModel):
     """The words that are a stop."""
 
     languages: tuple[Language, ...] = ("en",)
+    """The languages whose stop words count."""
     words: tuple[str, ...] = ()
     """The user's own words, besides those of the languages."""
 

@@ -13,8 +13,8 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
-from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
+from dimos_streams.agent.policies.gates.matching.skill_names import names_skill
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call
 from dimos_streams.common.tasks import end_tasks, ends_within, first_of

@@ -17,6 +17,7 @@ _MEANINGS = {
     NOT_UNDERSTOOD: "the input is no command that the model knows",
     "aborted": "an operator has aborted it",
     "cancelled": "the operator has withdrawn the input",
+    "closed": "the agent was stopped, with its run or to be restarted",
     "consecutive_errors": "too many calls in a row have failed",
     "content_filter": "the model's server has held its answer back",
     "cut": "the model's answer broke off",

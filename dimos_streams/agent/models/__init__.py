@@ -1,25 +1,27 @@
-"""Models by name."""
+"""Language models, and what makes one of the name that an agent's settings give."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 from dimos_streams.agent.models.chat.refusals import ServerQuirks
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.errors import UserError, suggest
 
-_OF_SERVERS = (
-    *("openai", "openai.resources.chat", "httpcore2"),
-    *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
-)
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
-_AT_SERVERS = ("openai",)
-"""The kinds of models that ask a server."""
+"""The forms of valid names, as errors list them."""
+_AT_SERVERS: dict[str, tuple[str, ...]] = {
+    "openai": (
+        *("openai", "openai.resources.chat", "httpcore2"),
+        *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
+    )
+}
+"""The kinds of models that ask a server, each with the modules that it imports when it is made or asked."""
 
 
 def create_model(
@@ -42,7 +44,7 @@ def create_model(
     if kind == "scripted" and rest:
         from dimos_streams.agent.models.scripted import ScriptedModel, load_script
 
-        return ScriptedModel(load_script(Path(rest)), name=spec)
+        return ScriptedModel(load_script(at_home(rest)), name=spec)
     if kind == "openai" and rest:
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 
@@ -53,7 +55,7 @@ def create_model(
 
 def late_imports(spec: str) -> tuple[str, ...]:
     """Return the modules that a model of that name imports when it is made or asked, which may take a second."""
-    return _OF_SERVERS if asks_server(spec) else ()
+    return _AT_SERVERS[spec.partition(":")[0]] if asks_server(spec) else ()
 
 
 def asks_server(spec: str) -> bool:

@@ -14,7 +14,9 @@ class Pricing(FrozenModel):
     """The price of a million tokens, in US dollars."""
 
     input: float = Field(default=0.0, ge=0)
+    """The price of a million tokens of requests."""
     output: float = Field(default=0.0, ge=0)
+    """The price of a million tokens of answers."""
     cached: float | None = Field(default=None, ge=0)
     """The price of input that the server had seen before; None if it costs as much as other input."""
 

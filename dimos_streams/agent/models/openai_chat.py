@@ -12,10 +12,9 @@ from dimos_streams import clock
 from dimos_streams.agent.models.chat.format import chat_deltas, stream_problem
 from dimos_streams.agent.models.chat.refusals import Dialect, RequestAttempts, ServerQuirks
 from dimos_streams.agent.models.chat.request import chat_messages, chat_tools
-from dimos_streams.agent.models.failures import is_too_long, may_pass, retry_after_s
+from dimos_streams.agent.models.chat.server_errors import SHOWN, ServerErrors, said_by
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
-    ContextLengthError,
     Finish,
     ModelDelta,
     ModelError,
@@ -39,7 +38,7 @@ from dimos_streams.common.secrets import (
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
-    from openai import APIError, AsyncOpenAI, AsyncStream
+    from openai import AsyncOpenAI, AsyncStream
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_S = 10.0
@@ -47,7 +46,6 @@ _AFTER_FINISH_S = 1.0
 """The time in s for each thing that a server still has to say after the finish reason: mostly the usage."""
 _AT_ONCE = 100
 """The number of deltas in one turn of the loop: a chunk may have any number of them."""
-_SHOWN = 500
 _CALLED = ("function", "function_call")
 """The fields that have a call's name and arguments."""
 
@@ -75,6 +73,7 @@ class OpenAIModel:
         self._options = options or ModelOptions()
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         self._name = f"model {model!r} at {without_user(url)}"
+        self._errors = ServerErrors(self._name)
         self._client = _client(model, url, self._name)
         self._quirks = quirks or ServerQuirks(vision=self._options.vision)
 
@@ -141,17 +140,20 @@ class OpenAIModel:
                     raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
                 if (whole := await read_whole(stream.response)) is not None:
                     answer, _ = json.JSONDecoder().raw_decode(whole)  # behind an error there may be a stream's end
-                    yield self._whole_answer(await self._checked(stream, answer))
+                    chunk = await self._checked(stream, answer)
+                    if not chunk.get("choices"):
+                        raise self._errors.of_empty(chunk)
+                    yield chunk
                     return
                 async for sent in stream:
                     chunk = await self._checked(stream, sent)
                     if said := stream_problem(chunk):
-                        raise self._said_no(chunk.get("code"), _one_line(said))
+                        raise self._errors.of_answer(chunk.get("code"), said)
                     yield chunk
         except APIError as error:
-            raise self._failure(error) from error
+            raise self._errors.of_sdk(error) from error
         except TransportError as error:
-            raise self._broken(error) from error
+            raise self._errors.broken(error) from error
         except ValueError as error:
             raise ModelError(f"{self._name} sent what is not JSON: {error}", retryable=True) from error
         except RecursionError as error:
@@ -172,7 +174,7 @@ class OpenAIModel:
                     COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=ChunkStream
                 )
             except APIStatusError as error:
-                final = attempts.refused(error, _said(error), body)
+                final = attempts.refused(error, said_by(error), body)
                 if final is not None:
                     raise final from None
             else:
@@ -204,49 +206,6 @@ class OpenAIModel:
         if options.max_tokens is not None:
             body[dialect.tokens_field] = options.max_tokens
         return {**body, **options.extra}
-
-    def _whole_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an answer that came at once. Raises ``ModelError`` for one that only says why there is none."""
-        if answer.get("choices"):
-            return answer
-        problem = answer.get("error") or answer.get("detail") or answer.get("message") or answer
-        code = problem.get("code") if isinstance(problem, Mapping) else None
-        text = problem.get("message") if isinstance(problem, Mapping) else None
-        raise self._said_no(code, _one_line(text or problem))
-
-    def _said_no(self, code: object, said: str) -> ModelError:
-        """The error for a failure that came in an answer; some servers put the status there, because it is too late
-        for HTTP's."""
-        status = code if isinstance(code, int) and 400 <= code < 600 else None
-        if is_too_long(status, code, said):
-            return ContextLengthError(f"{self._name}: {said}", status=status)
-        retryable = may_pass(status) if status else code not in ("insufficient_quota", "invalid_request_error")
-        return ModelError(f"{self._name}: {said}", retryable=retryable, status=status)
-
-    def _broken(self, why: BaseException) -> ModelError:
-        return ModelError(f"{self._name}: the connection failed: {type(why).__name__}: {why}", retryable=True)
-
-    def _failure(self, error: APIError) -> ModelError:
-        from openai import APIConnectionError, APIStatusError
-
-        from dimos_streams.agent.models.answer_body import MAX_ERROR
-
-        if isinstance(error, APIConnectionError):
-            return self._broken(error.__cause__ or error)
-        if isinstance(error, APIStatusError):
-            if is_too_long(error.status_code, error.code, _said(error)):
-                text = f"{self._name}: HTTP {error.status_code}: {_said(error)}"
-                return ContextLengthError(text, status=error.status_code)
-            hint = " (base URLs mostly end in /v1)" if error.status_code == 404 else ""
-            if len(error.response.content) >= MAX_ERROR:
-                hint += f" ({MAX_ERROR} bytes of it were read)"
-            return ModelError(
-                f"{self._name}: HTTP {error.status_code}{hint}: {_said(error)}",
-                retryable=may_pass(error.status_code, error.code),
-                retry_after_s=retry_after_s(error.response.headers),
-                status=error.status_code,
-            )
-        return self._said_no(error.body.get("code") if isinstance(error.body, Mapping) else None, _said(error))
 
 
 def _client(model: str, url: str, name: str) -> AsyncOpenAI:
@@ -280,7 +239,7 @@ def _client(model: str, url: str, name: str) -> AsyncOpenAI:
 def _checked(name: str, chunk: object) -> Mapping[str, Any]:
     if isinstance(chunk, Mapping):
         return {field: _without_secrets(value, field) for field, value in chunk.items()}
-    raise ModelError(f"{name} sent {redacted(str(chunk))[:_SHOWN]!r}, not an object", retryable=True)
+    raise ModelError(f"{name} sent {redacted(str(chunk))[:SHOWN]!r}, not an object", retryable=True)
 
 
 def _without_secrets(value: Any, field: str) -> Any:
@@ -292,26 +251,3 @@ def _without_secrets(value: Any, field: str) -> Any:
     if isinstance(value, list):
         return [_without_secrets(item, field) for item in value]
     return redacted_data(value)
-
-
-def _said(error: APIError) -> str:
-    """The server's own text of an error, which Gemini has in a list, and that of the server behind it, which
-    OpenRouter has beside it."""
-    body = _error_object(error.body)
-    details = body.get("metadata")
-    behind = details.get("raw") if isinstance(details, Mapping) else None
-    if message := body.get("message"):
-        return _one_line(f"{message}: {behind}" if behind and isinstance(message, str) else message)
-    return _one_line(error.body or error.message)
-
-
-def _error_object(body: object) -> Mapping[str, Any]:
-    """The object that describes an error, or an empty one if there is none."""
-    if isinstance(body, list) and body and isinstance(body[0], Mapping):
-        body = body[0].get("error")
-    return body if isinstance(body, Mapping) else {}
-
-
-def _one_line(said: object) -> str:
-    text = said if isinstance(said, str) else json.dumps(redacted_data(said), ensure_ascii=False)
-    return redacted(" ".join(text.split()))[:_SHOWN]

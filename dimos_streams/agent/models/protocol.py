@@ -77,7 +77,7 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
-    """Standing orders; the first message if there is one."""
+    """The system prompt, which is the first message if there is one."""
 
     text: str
 
@@ -215,7 +215,8 @@ class Finish:
     """The inputs that the reason is about; empty if it is about all of them."""
 
     def or_worse(self, other: Finish) -> Finish:
-        """Return the other one if that says of more that the answer lacks it: some servers give two."""
+        """Return this end or another one of the same answer, whichever says that more of the answer is missing: some
+        servers send two."""
         return max(self, other, key=lambda each: 2 * (each.reason in UNFINISHED) + (each.reason == "length"))
 
 
@@ -228,7 +229,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The end of an attempt that broke off before the answer began. Its tokens are spent; what comes is another's."""
+    """The end of an attempt that broke off before the answer began. Its tokens are spent; the pieces that follow are
+    of another attempt."""
 
 
 STALE = "not run: input of the operator was withdrawn meanwhile; ask again for what is still wanted"

@@ -46,7 +46,7 @@ class StopOrder:
         """
         reason = f"the operator said {input[:_SHOWN]!r}"
         loop, oversight = self.work.loop, self.work.loop.parts.oversight
-        oversight.robot_stops.tell()
+        oversight.robot_stops.say_stopped()
         abort = loop.begin_abort(reason, others=partial(oversight.others.end, reason))
         ending: asyncio.Task[EndedOthers] = abort.others[-1]
         abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result())))

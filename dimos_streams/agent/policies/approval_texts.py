@@ -31,7 +31,7 @@ def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
 def request_text(approval: Approval) -> str:
     """The request for a decision, for people who follow the conversation and have no console."""
     why = f" ({printable(approval.reason)})" if approval.reason else ""
-    text = _whole(approval.skill, approval.arguments)
+    text = _whole(approval)
     hidden = f"{len(text) - _SHOWN} characters are not shown here: `dimos-streams approvals {approval.id}`"
     shown_text = beginning(text, _SHOWN, f"…\n{hidden}")
     return f"Waits for {DECISION}{why}: {shown_text}\n{ways_to(f'{approval.id}@{approval.revision}')}"
@@ -57,9 +57,10 @@ def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -
     return SkillError(f"no approval has the id {shown_id}{near}: {why} (pending: {waiting})")
 
 
-def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
+def _whole(approval: Approval) -> str:
     """A call with all its arguments; the steps of a plan come first, one per line."""
-    steps = plan_steps(skill, arguments)
+    skill, arguments = approval.skill, approval.arguments
+    steps = plan_steps(skill, approval.module, arguments)
     if steps is None:
         return shown(skill, arguments, sys.maxsize)
     calls = [shown(str(step["skill"]), step["arguments"], sys.maxsize) for step in steps]

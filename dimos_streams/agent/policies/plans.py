@@ -19,6 +19,7 @@ from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.plan_steps import is_plan
 from dimos_streams.operator.reporting import within
 
 _MAX_PLANS = 100
@@ -221,8 +222,8 @@ class PlanRegistry:
     def robot_stopped(self, missions: Iterable[str]) -> None:
         """Take in that an operator's stop of the robot has ended a call of missions. What he is asked about at that
         moment he decides on after the stop."""
-        pending = self._approvals.pending()  # those of calls have a module: its skill may have the same name
-        asked = {each.arguments.get("plan") for each in pending if each.skill == SUBMIT_PLAN and not each.module}
+        pending = self._approvals.pending()
+        asked = {each.arguments.get("plan") for each in pending if is_plan(each.skill, each.module)}
         over = _of(missions)
         self._void("an operator has stopped the robot", lambda plan: frozenset() if plan.id in asked else over)
 

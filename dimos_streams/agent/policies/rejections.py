@@ -4,6 +4,7 @@ mission."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dimos_streams.agent.missions.mission import roots
@@ -11,14 +12,35 @@ from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data.operators import ApprovalData
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.plan_steps import is_plan
 
 _MISSIONS = 1000
 _CALLS = 1000
 _ASKED = 1000
 _STRUCK = "the operator has taken this step out of the plan"
 _Key: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The part of an approval that a decision is about."""
+
+    call: _Key
+    steps: frozenset[_Key]
+    """The steps of a plan, else none."""
+
+    @classmethod
+    def of(cls, view: ApprovalData) -> _About:
+        """Return it of the view in an event."""
+        steps = _steps(view["arguments"].get("steps")) if is_plan(view["skill"], view["module"]) else []
+        keys = frozenset((step["skill"], canonical(step.get("arguments", {}))) for step in steps)
+        return cls((view["skill"], canonical(view["arguments"])), keys)
+
+    @property
+    def calls(self) -> frozenset[_Key]:
+        """All calls that are decided on: the one that asks, and the steps."""
+        return self.steps | {self.call}
 
 
 class Rejections:
@@ -31,23 +53,22 @@ class Rejections:
 
     def __init__(self) -> None:
         self._reasons = NewestEntries[str, NewestEntries[_Key, str]](_MISSIONS)
-        self._asked = NewestEntries[str, frozenset[_Key]](_ASKED)
+        self._asked = NewestEntries[str, _About](_ASKED)
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of approvals."""
         if created := EventKind.APPROVAL_CREATED.data_of(event):
             view = created["approval"]
-            self._asked[view["id"]] = frozenset(_keys(view))
+            self._asked[view["id"]] = _About.of(view)
         elif data := EventKind.APPROVAL_DECIDED.data_of(event):
             view = data["approval"]
-            asked, decided = self._asked.pop(view["id"], frozenset()), frozenset(_keys(view))
+            decided = _About.of(view)
+            asked = self._asked.pop(view["id"], decided)
             if view["state"] == "rejected":
-                self._reject(asked | decided, event.missions, data.get("why", ""))
+                self._reject(asked.calls | decided.calls, event.missions, data.get("why", ""))
             elif view["state"] == "approved":
-                self._allow(decided, event.missions)
-                if view["skill"] == SUBMIT_PLAN:
-                    struck = {(skill, arguments) for skill, arguments in asked - decided if skill != SUBMIT_PLAN}
-                    self._reject(struck, event.missions, _STRUCK)
+                self._allow(decided.calls, event.missions)
+                self._reject(asked.steps - decided.steps, event.missions, _STRUCK)
 
     def why(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> str | None:
         """The reason for which a call was rejected, empty if none was given, or None if it was not rejected."""
@@ -68,14 +89,6 @@ class Rejections:
         for root in roots(missions):
             for key in wanted if root in self._reasons else ():
                 self._reasons[root].pop(key, None)
-
-
-def _keys(view: ApprovalData) -> Iterable[_Key]:
-    """Yield the keys of the calls that an approval is about; a plan is about its steps, and itself."""
-    yield view["skill"], canonical(view["arguments"])
-    if view["skill"] == SUBMIT_PLAN:
-        for step in _steps(view["arguments"].get("steps")):
-            yield step["skill"], canonical(step.get("arguments", {}))
 
 
 def _steps(steps: Any) -> list[dict[str, Any]]:

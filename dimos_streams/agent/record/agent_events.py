@@ -165,8 +165,8 @@ def reported(event: AgentEvent) -> AgentEvent:
     if answer is None:
         return event
     calls = [{name: part for name, part in call.items() if name != "extra"} for call in answer["tool_calls"]]
-    told = {name: part for name, part in answer.items() if name != "thought_details"}
-    return event.model_copy(update={"data": {**told, "tool_calls": calls}})
+    kept = {name: part for name, part in answer.items() if name != "thought_details"}
+    return event.model_copy(update={"data": {**kept, "tool_calls": calls}})
 
 
 def sub_of(event: AgentEvent) -> str:

@@ -115,8 +115,8 @@ class Resumption:
     def said_stop(self) -> int:
         """The number of the newest stop that was said to the agent, as far as it is among the events."""
         aborts = map(EventKind.ABORT.data_of, reversed(self.events))
-        told = (abort.get("said_stop", NO_ORDER) for abort in aborts if abort and abort["phase"] == "start")
-        return next(filter(None, told), NO_ORDER)
+        said = (abort.get("said_stop", NO_ORDER) for abort in aborts if abort and abort["phase"] == "start")
+        return next(filter(None, said), NO_ORDER)
 
     @property
     def begun(self) -> frozenset[str]:

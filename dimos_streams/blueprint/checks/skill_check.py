@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from dimos_streams.blueprint.classes import module_config, told_faults
+from dimos_streams.blueprint.classes import module_config, reported_faults
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
@@ -48,7 +48,7 @@ def skill_warnings(
         spec = specs[name]
         with contextlib.suppress(UserError):  # a config that is none is a problem of its own
             config = module_config(spec, cls)
-            warnings = told_faults(spec, cls, "skill_warnings", config, name, infos)
+            warnings = reported_faults(spec, cls, "skill_warnings", config, name, infos)
             if isinstance(warnings, Problem):
                 yield warnings
                 continue

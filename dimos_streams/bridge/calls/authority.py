@@ -10,8 +10,8 @@ refused to it, unless the approvals of clients count.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
+from functools import partial
 
 from dimos_streams.bridge.calls.mcp_approval import McpApproval
 from dimos_streams.bridge.calls.state.call_state import CallState
@@ -20,7 +20,7 @@ from dimos_streams.bridge.calls.state.remembered_calls import Calls, chain
 from dimos_streams.common.names import NAME_RULE, is_name, taken_for
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import has_secret
-from dimos_streams.errors import CallRejectedError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.known_names import OWN_CALLERS
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import is_bridge, refusal
@@ -84,12 +84,22 @@ class Authority:
 
     async def resolve_skill(self, call: CallState) -> None:
         """Set the public name of the skill that is asked for; it is looked up in the asking module's namespace
-        first. A bridge that has just begun to listen waits for those that may have it."""
+        first. A bridge that has just begun to listen waits for those that may have it. That of an unknown one stays,
+        which is said where the call is checked.
+
+        What a model asks for itself has its skill's own name: its agent, or the server of its tools, has found out
+        which one it means, and another one has not passed the gates.
+        """
         asking = self._calls.get(call.parent)
         asked_by = asking.module if asking is not None else ""
-        await self._directory.meet(lambda: self._directory.known(call.skill, asked_by=asked_by) is not None)
-        with contextlib.suppress(UnknownSkillError):  # which is said where the call is checked
-            call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
+        if by_model(call) and not call.parent:
+            look_up = partial(self._directory.named, call.skill)
+        else:
+            look_up = partial(self._directory.known, call.skill, asked_by=asked_by)
+        await self._directory.meet(lambda: look_up() is not None)
+        found = look_up()
+        if found is not None:
+            call.skill = found[1].name
 
     def check_caller(self, call: CallState) -> None:
         """Check who makes a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""

@@ -32,7 +32,7 @@ class CallChecker:
         ``on_loss``, and return the skill. Raises ``SkillError``."""
         if not is_name(call.skill):
             raise CallRejectedError(f"skill is {shortened(repr(call.skill), _SHOWN)}; {NAME_RULE}")
-        module, info = self._directory.find(call.skill)
+        module, info = self._directory.find_named(call.skill)
         self._authority.check(call, info)
         self._stops.check(call, module, info)
         check_undos(call, module.name, info, self._calls.open, self._authority.is_agent)

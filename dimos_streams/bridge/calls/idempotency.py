@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.json.canonical import canonical_json
+from dimos_streams.common.names import tool_meant
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
 
@@ -83,11 +84,12 @@ class IdempotencyKeys:
         differs = next(part for part, there, here in parts if there != here)
         state = CLOSED if first is None else first.state
         shown = f"{state}: {first.outcome}" if first is not None and first.outcome else state
+        skill = known.what[0] if first is None else first.skill
         return KeyUsedError(
-            f"idempotency key {call.key!r} is that of call {known.id!r} of {known.what[0]!r} ({shown}), which"
+            f"idempotency key {call.key!r} is that of call {known.id!r} of {skill!r} ({shown}), which"
             f" {differs}; valid is a key that {call.caller!r} has not used",
             call_id=known.id,
-            skill=known.what[0],
+            skill=skill,
             state=state,
         )
 
@@ -124,7 +126,8 @@ class IdempotencyKeys:
 
 def _what(call: CallState) -> _What:
     """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
-    # What was asked for as "/b/move" is b_move when it is restored from the journal.
+    # What was asked for as "/b/move", or as a tool, has its skill's own name when it is restored from the journal.
+    tool = tool_meant(public_names(call.skill)[0])
     arguments = canonical_json(call.arguments).encode(errors="surrogatepass")
     # A digest: ten thousand keys would keep as many times the most that arguments may have.
-    return public_names(call.skill)[0], hashlib.blake2b(arguments, digest_size=32).digest(), call.asked_on_loss
+    return tool, hashlib.blake2b(arguments, digest_size=32).digest(), call.asked_on_loss

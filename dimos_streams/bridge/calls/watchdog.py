@@ -100,7 +100,7 @@ class Watchdog:
                     self._ledger.save(call)
 
     def _look_up_leases(self, call: CallState) -> None:
-        found = self._directory.known(call.skill)
+        found = self._directory.named(call.skill)
         if found is None:  # its module has not introduced itself yet
             return
         call.resources = found[1].resources
@@ -209,7 +209,7 @@ class Watchdog:
         begun it without being heard, and the robot would move once more."""
         if not self._directory.begun_since(call.module, call.requested_utime, besides=call.asked):
             return False
-        found = self._directory.known(call.skill)
+        found = self._directory.named(call.skill)
         return found is not None and found[1].may_move
 
     def _why_silent(self, call: CallState) -> str:

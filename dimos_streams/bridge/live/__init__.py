@@ -1,1 +1,1 @@
-"""``WS /live``: topics of the bus as they come, for those who look."""
+"""``WS /live``: topics of the bus as they come, for clients that watch them."""

@@ -124,7 +124,7 @@ class McpTools:
 
     def _called(self, tool: str) -> str | None:
         """The skill that is called by a tool's name, or by its own; None if none is known."""
-        return skill_meant(tool, (info.name for info in self.skills()))
+        return skill_meant(tool, {info.name for info in self.skills()})
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

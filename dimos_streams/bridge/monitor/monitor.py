@@ -25,7 +25,9 @@ from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 
 STATE_EVERY_S = 0.2
+"""Time between two looks at the state, in seconds."""
 LINGER_S = 2.0
+"""Time, in seconds, after which agents learn that nobody watches any more."""
 _MAX_REPORTED = 2048
 """Maximum number of reports' events that wait to be read; what is lost beyond it is in the next snapshot."""
 
@@ -51,19 +53,9 @@ class Monitor:
     between.
     """
 
-    def __init__(
-        self,
-        broker: Broker,
-        broadcast: JournalBroadcast,
-        *,
-        state_every_s: float = STATE_EVERY_S,
-        linger_s: float = LINGER_S,
-    ):
-        """Agents learn that nobody watches after nobody has for ``linger_s``."""
+    def __init__(self, broker: Broker, broadcast: JournalBroadcast) -> None:
         self._broker = broker
         self._broadcast = broadcast
-        self._state_every_s = state_every_s
-        self._linger_s = linger_s
         self._reports = Reports(broker, self._look_soon)
         self._robots = Robots(broker.bus)
         self._collector = Collector(RunSources(broker, self._reports, self._robots))
@@ -138,7 +130,7 @@ class Monitor:
     async def _read_for_a_while(self, reader: BroadcastReader) -> None:
         self._due = False
         self._nudge = reader.nudge
-        timer = asyncio.get_running_loop().call_later(self._state_every_s, self._look_soon)
+        timer = asyncio.get_running_loop().call_later(STATE_EVERY_S, self._look_soon)
         try:
             while not (self._due or reader.closed):
                 self._read_entries(await reader.page())
@@ -151,7 +143,7 @@ class Monitor:
         self._nudge()
 
     def _is_over(self) -> bool:
-        return not self._watchers and clock.monotonic() - self._alone_since >= self._linger_s
+        return not self._watchers and clock.monotonic() - self._alone_since >= LINGER_S
 
     def _on_report(self, offset: int, event: ToolEvent) -> None:
         """Keep an event of a report for its turn among the other events, which come by another path."""
@@ -188,5 +180,5 @@ class Monitor:
         for agent in agents:
             if self._watchers.want(agent.name):
                 self._watched_at[agent.name] = now
-        self._watched_at = {name: at for name, at in self._watched_at.items() if now - at < self._linger_s}
+        self._watched_at = {name: at for name, at in self._watched_at.items() if now - at < LINGER_S}
         self._reports.want(agent for agent in agents if agent.name in self._watched_at)

@@ -6,11 +6,11 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.url import ZenohUrl
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 
@@ -141,8 +141,9 @@ def _from_file(path: str) -> zenoh.Config:
 
 
 def _readable(path: str, option: str) -> str:
+    file = at_home(path)
     try:
-        with Path(path).open("rb"):
-            return path
+        with file.open("rb"):
+            return str(file)
     except OSError as error:
         raise UserError(f"{path!r}, the {option!r} of a zenoh bus, can't be read: {error.strerror}") from error

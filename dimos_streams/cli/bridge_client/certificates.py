@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def own_tls(url: str) -> Tls | None:
 
 
 def own_context(url: str) -> ssl.SSLContext | None:
-    """Return the same for a WebSocket's URL. Raises as ``own_tls`` does."""
+    """Return the TLS context for a WebSocket's URL, made of the files that the environment names. None if it names
+    none, and for a URL without TLS. Raises as ``own_tls`` does."""
     named = _named_tls() if url.startswith("wss:") else None
     return None if named is None else _context(named)
 
@@ -63,9 +65,10 @@ def _file(variable: str) -> Path | None:
     given = os.environ.get(variable)
     if not given:
         return None
+    file = at_home(given)
     try:
-        with open(given, "rb"):
-            return Path(given)
+        with file.open("rb"):
+            return file
     except OSError as error:
         valid = "a file of certificates or a key (PEM)"
         raise UserError(f"{variable} {given!r}: {error.strerror}; valid: {valid}") from error

@@ -30,8 +30,8 @@ _LIVE_CHECK_S = 5.0
 
 
 def list_blueprints(as_json: options.Json = False) -> None:
-    """List the stock blueprints and those that installed packages register, with what moves in each: a simulated
-    robot, one of ROS 2, one outside of the run."""
+    """List the stock blueprints and those that installed packages register, with the kind of robot in each:
+    simulated, on ROS 2, or one that is no part of the run."""
     from dimos_streams.blueprint.load import stock_summaries
 
     found = stock_summaries()
@@ -55,10 +55,15 @@ def check(
     reference: options.Blueprint,
     settings: options.Settings = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Then listen to the bus, and tell what is there of what it needs.")
+        bool,
+        typer.Option(
+            "--live",
+            help="Also listen to the bus, and report which of the topics that the blueprint needs are there.",
+        ),
     ] = False,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", min=1.0, help="How long to listen with --live: 5 s.")
+        float | None,
+        typer.Option("--seconds", min=1.0, help="With --live: how long to listen, in seconds. Without it: 5."),
     ] = None,
     bus: options.BusUrl = None,
     as_json: options.Json = False,

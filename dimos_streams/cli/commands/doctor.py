@@ -27,7 +27,7 @@ def doctor(
             min=0,
             max=65535,
             envvar="DIMOS_STREAMS__BRIDGE__PORT",
-            help="The port that a bridge is to serve on; 0 is any that is free.",
+            help="The port on which a bridge is to serve; 0 stands for any free one.",
         ),
     ] = BRIDGE_PORT,
     as_json: options.Json = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.option_groups.bridge_choice import Token, environment_token
+from dimos_streams.cli.option_groups.bridge_choice import environment_token, token_option
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.hub.settings import HubSettings
@@ -24,10 +24,10 @@ Database = Annotated[
         envvar="DIMOS_STREAMS_DATABASE",
         callback=options.typed_url,
         metavar="URL",
-        help="sqlite:///FILE, for one hub, or postgresql://USER@HOST/NAME, for several.",
+        help="The database: sqlite:///FILE for a single hub, postgresql://USER@HOST/NAME for one or several.",
     ),
 ]
-RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
+RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="The robot's name: letters, digits, - and _.")]
 _DEFAULTS = HubSettings()
 
 
@@ -50,11 +50,15 @@ def create_app() -> typer.Typer:
 def serve(
     context: typer.Context,
     database: Database = _DEFAULTS.database,
-    host: Annotated[str, typer.Option("--host", help="Anything but loopback needs a token.")] = _DEFAULTS.host,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = _DEFAULTS.port,
-    token: Token = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on. Any that other machines reach needs a token.")
+    ] = _DEFAULTS.host,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 stands for any free one.")
+    ] = _DEFAULTS.port,
+    token: Annotated[str | None, token_option("The operators' token, which the hub requires of clients.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", help="The operators' token, from a file.")
+        Path | None, typer.Option("--token-file", metavar="FILE", help="A file with the operators' token.")
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
@@ -65,14 +69,30 @@ def serve(
         ),
     ] = None,
     connections: Annotated[
-        int, typer.Option("--connections", min=16, max=100_000, help="At a time; each robot has three.")
+        int,
+        typer.Option(
+            "--connections",
+            min=16,
+            max=100_000,
+            help="The largest number of connections at a time. Each robot has three.",
+        ),
     ] = _DEFAULTS.connections,
     keep_days: Annotated[
         float,
-        typer.Option("--keep-days", min=0.001, help="Events that are older are dropped, a partition at a time."),
+        typer.Option(
+            "--keep-days",
+            min=0.001,
+            help="Drop events that are older than this number of days, a partition at a time.",
+        ),
     ] = _DEFAULTS.retention.days,
     keep_events: Annotated[
-        int, typer.Option("--keep-events", min=1, help="And those beyond so many; a partition has a million.")
+        int,
+        typer.Option(
+            "--keep-events",
+            min=1,
+            help="Keep at most this number of events, the newest; older ones are dropped, a partition of a million"
+            " at a time.",
+        ),
     ] = _DEFAULTS.retention.events,
 ) -> None:
     """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
@@ -111,16 +131,22 @@ def add(
     name: RobotArgument,
     database: Database = _DEFAULTS.database,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Also if the robot is known: its old token ends, and it gets another.")
+        bool,
+        typer.Option(
+            "--new-token",
+            help="Give a robot that is known already another token; its old one is refused from then on.",
+        ),
     ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--write", metavar="FILE", help="Write the token into a new file, for its owner only, and print nothing."
+            "--write",
+            metavar="FILE",
+            help="Write the token into a new file that only its owner can read, and print nothing.",
         ),
     ] = None,
 ) -> None:
-    """Let a robot connect; prints its token, which is nowhere kept."""
+    """Let a robot connect. Prints its token, of which the hub keeps no copy."""
     import re
 
     from dimos_streams.errors import UserError
@@ -150,7 +176,7 @@ def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None
 
 
 def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json = False) -> None:
-    """Show the robots that may connect, and how they are."""
+    """Show the robots that may connect, with their state."""
     from dimos_streams.hub.fleet_view import FleetRobot
 
     storage = _open_storage(database, make=False)
@@ -178,7 +204,7 @@ async def _serve(settings: HubSettings) -> None:
     await hub.start()
     keep_all_that_is_there()
     try:
-        from dimos_streams.hub.storage.urls import shown
+        from dimos_streams.hub.storage.engines.urls import shown
 
         write(f"serving on {hub.url}, from {shown(settings.database)}")
         await hub.wait()

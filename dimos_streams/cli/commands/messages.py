@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def create_app() -> typer.Typer:
     """Return the commands under ``messages``."""
-    app = typer.Typer(help="Message types, this package's and one's own.", no_args_is_help=True)
+    app = typer.Typer(help="The message types of this package and your own.", no_args_is_help=True)
     app.command("generate")(generate)
     app.command("java")(java)
     app.command("list")(list_types)
@@ -31,13 +31,20 @@ def create_app() -> typer.Typer:
 
 def generate(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder with PACKAGE/Name.lcm; the classes go beside them.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The folder with PACKAGE/Name.lcm files. The classes are written beside them."
+        ),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 1 if anything would change.")
     ] = False,
     package: Annotated[
-        str, typer.Option("--package", help="DIR in Python, as in weather.messages, if its place does not say so.")
+        str,
+        typer.Option(
+            "--package",
+            help="The Python package that DIR is, as in weather.messages, if it can't be told from its place.",
+        ),
     ] = "",
 ) -> None:
     """Make Python classes and their stubs from .lcm files of your own."""
@@ -57,9 +64,9 @@ def generate(
 
 
 def java(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder that they are written into.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder into which the classes are written.")],
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders with PACKAGE/Name.lcm of your own.")
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders with PACKAGE/Name.lcm files of your own.")
     ] = None,
 ) -> None:
     """Write Java classes of the stock message types, and of your own: lcm-spy reads messages with them."""
@@ -92,7 +99,9 @@ def list_types(as_json: options.Json = False) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="TYPE", help="As in geometry_msgs.Twist.")],
+    name: Annotated[
+        str, typer.Argument(metavar="TYPE", help="The name of a message type, as in geometry_msgs.Twist.")
+    ],
     as_json: options.Json = False,
 ) -> None:
     """Show the fields of a message type."""

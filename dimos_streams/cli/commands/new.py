@@ -17,10 +17,10 @@ _Name = Annotated[
 ]
 _Folder = Annotated[
     Path,
-    typer.Option("--dir", metavar="DIR", help="Where to make it: a directory that is there.", file_okay=False),
+    typer.Option("--dir", metavar="DIR", help="An existing directory in which it is made.", file_okay=False),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there; each is named.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; list the files.")]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files, and name each.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list the files; write nothing.")]
 
 
 def create_app() -> typer.Typer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, while_read, write, write_json, write_table
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,15 +30,19 @@ def _named_topic(topic: str) -> str:
 Topic = Annotated[
     str,
     typer.Argument(
-        metavar="TOPIC", help="As in /odom, or with its type: /odom#nav_msgs.Odometry.", callback=_named_topic
+        metavar="TOPIC",
+        help="The topic, as in /odom, or with its type: /odom#nav_msgs.Odometry.",
+        callback=_named_topic,
     ),
 ]
-Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="How long to listen.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="How long to listen, in seconds.")]
 
 
 def create_app() -> typer.Typer:
     """Return the commands under ``topics``."""
-    app = typer.Typer(help="What is on the bus: who publishes what, and how fast.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Topics on the bus: which there are, their messages, and their rates.", no_args_is_help=True
+    )
     app.command("list")(list_topics)
     app.command("echo")(echo)
     app.command("rate")(rate)
@@ -62,7 +66,7 @@ def list_topics(seconds: Seconds = 2.0, bus: options.BusUrl = None, as_json: opt
 
 def echo(
     topic: Topic,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many messages.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after this number of messages.")] = None,
     bus: options.BusUrl = None,
     as_json: options.JsonLines = False,
 ) -> None:
@@ -70,12 +74,14 @@ def echo(
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(_echo(find_bus_url(bus), topic, count, _print_json if as_json else _print_text))
+    run_async(while_read(_echo(find_bus_url(bus), topic, count, _print_json if as_json else _print_text)))
 
 
 def rate(
     topic: Topic,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after so long.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.1, help="End after this time, in seconds.")
+    ] = None,
     bus: options.BusUrl = None,
     as_json: options.JsonLines = False,
 ) -> None:
@@ -83,7 +89,7 @@ def rate(
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(_rate(find_bus_url(bus), topic, seconds, as_json=as_json))
+    run_async(while_read(_rate(find_bus_url(bus), topic, seconds, as_json=as_json)))
 
 
 @asynccontextmanager

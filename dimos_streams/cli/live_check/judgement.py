@@ -158,11 +158,11 @@ class _Judgement:
         topic, longest_s = self._need.topic, heard.traffic.longest_s
         late, pauses = [], []
         for gap, uses in _by_gap(wired):
-            patience = f"{_names(uses)} {'take' if len(uses) > 1 else 'takes'} {gap:g} s without it at most"
+            limit = f"{_names(uses)} {'take' if len(uses) > 1 else 'takes'} {gap:g} s without it at most"
             if why := self._why_late(heard, gap):
-                late.append(_problem(f"{topic} {why}: {patience}", uses))
+                late.append(_problem(f"{topic} {why}: {limit}", uses))
             elif longest_s > gap:
-                text = f"{topic} has gaps of up to {longest_s:.2f} s: {patience}"
+                text = f"{topic} has gaps of up to {longest_s:.2f} s: {limit}"
                 pauses.append(Problem(text, severity="warning"))
         return late, pauses
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,15 +39,13 @@ def _typed_token(context: typer.Context, value: str | None) -> str | None:
     return value
 
 
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        envvar=_TOKEN_VARIABLE,
-        callback=_typed_token,
-        help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
-    ),
-]
+def token_option(whose: str) -> Any:
+    """Return the option ``--token``, with what the token is to the command."""
+    safer = "Safer in the environment variable: every user of the machine can read a command's arguments."
+    return typer.Option("--token", envvar=_TOKEN_VARIABLE, callback=_typed_token, help=f"{whose} {safer}")
+
+
+Token = Annotated[str | None, token_option("The token that the bridge requires of every request.")]
 """The token of the command line only: that of the environment is looked at where a bridge is asked."""
 
 
@@ -63,7 +61,8 @@ class BridgeChoice:
             "--url",
             callback=typed_url,
             metavar="URL",
-            help="Where the bridge is. Without it: the newest living run's, or if none lives port 7780 here.",
+            help="The bridge's address. Without it: that of the newest living run, or if none lives, port 7780 of"
+            " this machine.",
         ),
     ] = None
     port: Annotated[

@@ -26,7 +26,8 @@ class RunRequest:
         typer.Option(
             "--say",
             metavar="TEXT",
-            help="What to tell the agent once all is ready; with several agents begin with one's name, 'robot1: …'. "
+            help="What to tell the agent once everything is ready. With several agents, begin with the name of one: "
+            "'robot1: …'. "
             "May be given several times.",
         ),
     ] = None
@@ -36,21 +37,25 @@ class RunRequest:
             "--duration",
             metavar="SECONDS",
             min=0,
-            help="Stop after so long; exits with 0 unless something that `--say` began has ended without completing.",
+            help="Stop after this time. Exits with 0 unless something that `--say` began has ended without"
+            " completing.",
         ),
     ] = None
     exit_when_done: Annotated[
         bool,
-        typer.Option("--exit-when-done", help="Stop when what `--say` began is over; exits with 0 if it completed."),
+        typer.Option(
+            "--exit-when-done", help="Stop when all that `--say` began is over. Exits with 0 if it completed."
+        ),
     ] = False
-    in_process: Annotated[bool, typer.Option("--in-process", help="All modules in one process, for debugging.")] = (
-        False
-    )
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Run all modules in one process, for debugging.")
+    ] = False
     virtual_time: Annotated[
         bool,
         typer.Option(
             "--virtual-time",
-            help="All modules in one process, as fast as it can; the same seed gives the same run.",
+            help="Run all modules in one process, in virtual time, as fast as possible. The same seed gives the"
+            " same run.",
         ),
     ] = False
     machine: Annotated[
@@ -58,7 +63,7 @@ class RunRequest:
         typer.Option(
             "--machine",
             metavar="NAME",
-            help="Run what the blueprint gives to this machine, beside the others; without it run all of it here.",
+            help="Run only the modules that the blueprint assigns to this machine. Without it: run all of them here.",
         ),
     ] = None
     bridge_url: Annotated[
@@ -67,7 +72,8 @@ class RunRequest:
             "--bridge",
             callback=options.typed_url,
             metavar="URL",
-            help="With --machine: where the bridge answers that another machine runs, for agents and commands here.",
+            help="With --machine: the URL of a bridge that runs on another machine, for agents and commands on"
+            " this one.",
         ),
     ] = None
     wait_s: Annotated[
@@ -76,11 +82,11 @@ class RunRequest:
             "--wait",
             metavar="SECONDS",
             min=0,
-            help="With --machine: how long `--say` waits for the other machines; 60 unless given.",
+            help="With --machine: how long `--say` waits for the modules of other machines. Without it: 60.",
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option("--seed", callback=options.checked_seed, help="Where all randomness comes from.")
+        int, typer.Option("--seed", callback=options.checked_seed, help="The seed of all randomness in the run.")
     ] = 0
     bus: Annotated[
         str | None,
@@ -98,8 +104,9 @@ class RunRequest:
             "--port",
             min=1,
             max=65535,
-            help="Where the bridge serves HTTP (usually 7780). In virtual time "
-            "it serves only if this is given, and only for watching.",
+            help="The port on which the bridge serves HTTP. Without it: usually 7780; in virtual time the bridge"
+            " serves "
+            "only if a port is given, and only for watching.",
         ),
     ] = None
     token: Token = None
@@ -116,7 +123,7 @@ class RunRequest:
         typer.Option(
             FOXGLOVE,
             metavar="[HOST:PORT]",
-            help="Serve the run to Foxglove and other viewers of its protocol; 127.0.0.1:8765 unless given.",
+            help="Serve the run to Foxglove and other viewers that speak its protocol, by default at 127.0.0.1:8765.",
         ),
     ] = None
     record: Annotated[
@@ -128,12 +135,18 @@ class RunRequest:
         typer.Option(
             "--record-channels",
             metavar="PATTERN",
-            help="Record only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+            help="Record only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given"
+            " several "
+            "times.",
         ),
     ] = None
     record_without: Annotated[
         list[str] | None,
-        typer.Option("--record-without", metavar="PATTERN", help="Leave such ones out; several times."),
+        typer.Option(
+            "--record-without",
+            metavar="PATTERN",
+            help="Do not record topics or channels that match. May be given several times.",
+        ),
     ] = None
     record_split_mb: Annotated[
         float | None,
@@ -142,7 +155,7 @@ class RunRequest:
             metavar="MB",
             min=0.001,
             max=1_000_000,
-            help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
+            help="Begin another file (a.1.lcmlog, a.2.lcmlog) whenever one has reached this size.",
         ),
     ] = None
     loss_bound_s: Annotated[
@@ -152,17 +165,22 @@ class RunRequest:
             metavar="SECONDS",
             min=0.5,
             max=3600,
-            help="End a call that moves the robot when nobody has acknowledged it for so long; 2 unless given.",
+            help="End a call that moves the robot when nobody has acknowledged its events for this time. Without"
+            " it: 2.",
         ),
     ] = None
     reload: Annotated[
         bool,
-        typer.Option("--reload", help="Restart what changes: each module whose sources are written while it runs."),
+        typer.Option("--reload", help="Restart each module whose source files change while it runs."),
     ] = False
-    daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False
+    daemon: Annotated[bool, typer.Option("--daemon", help="Continue in the background once everything is ready.")] = (
+        False
+    )
     log_stdout: Annotated[
         bool,
-        typer.Option("--log-stdout", help="Show what all processes log, too, as containers' logs are expected to."),
+        typer.Option(
+            "--log-stdout", help="Also write the log of each process to standard output, as is usual in containers."
+        ),
     ] = False
     as_json: options.JsonLines = False
 

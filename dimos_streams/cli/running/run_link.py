@@ -13,6 +13,7 @@ from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import find_say
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show, watching, watching_bus
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.known_names import CLI
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _INTRODUCTION_S = 5.0
 """Maximum time, in seconds, after the start until the bridge knows the agent's skill."""
+_MISSED_S = 9.0
+"""Maximum time, in seconds, for which a bridge's closes of what ran in a dead process are waited for: longer than it
+takes to miss one on a busy machine."""
 _LOSSES_S = 1.0
 """Maximum time, in seconds, for which the end of a run waits for what its bridge has heard of recorders."""
 
@@ -60,20 +64,27 @@ class RunLink:
         call_id = await self._begin_saying(self.gateway, text, skill)
         return await self.watch.wait(call_id, "close")
 
-    async def end_calls(self, reason: str, bound_s: float) -> None:
-        """Cancel all open calls, and those begun meanwhile; wait for their closes, but not longer than the bound."""
+    async def end_calls(self, reason: str, bound_s: float, *, down: Collection[str] = ()) -> None:
+        """Cancel all open calls, and those begun meanwhile; wait for their closes, but not longer than the bound.
+
+        Those of the modules that are ``down`` are closed by a bridge, as soon as it has missed their process.
+        """
+        with contextlib.suppress(TimeoutError, DimosStreamsError):
+            if not await ends_within(bound_s, self._cancel_all(reason)) and self.gateway is not None:
+                closed = self.watch.until(lambda: not any(call.module in down for call in self.watch.open.values()))
+                await ends_within(_MISSED_S, closed)
+
+    async def _cancel_all(self, reason: str) -> None:
         asked: set[str] = set()
         watch = self.watch
-        with contextlib.suppress(TimeoutError, DimosStreamsError):
-            async with asyncio.timeout(bound_s):
-                while watch.open:
-                    # Skills before the conversations that led to them, so that their closes have this reason; but
-                    # all at once: an agent that hears of the first one's close alone says that its mission failed.
-                    unasked = [call for call in watch.open.items() if call[0] not in asked]
-                    unasked.sort(key=lambda call: is_conversation(call[1]))
-                    await asyncio.gather(*(self.cancel(call_id, reason) for call_id, _ in unasked))
-                    asked.update(call_id for call_id, _ in unasked)
-                    await watch.until(lambda: not watch.open or not asked.issuperset(watch.open))
+        while watch.open:
+            # Skills before the conversations that led to them, so that their closes have this reason; but
+            # all at once: an agent that hears of the first one's close alone says that its mission failed.
+            unasked = [call for call in watch.open.items() if call[0] not in asked]
+            unasked.sort(key=lambda call: is_conversation(call[1]))
+            await asyncio.gather(*(self.cancel(call_id, reason) for call_id, _ in unasked))
+            asked.update(call_id for call_id, _ in unasked)
+            await watch.until(lambda: not watch.open or not asked.issuperset(watch.open))
 
     async def _begin_saying(self, gateway: SkillGateway, text: str, skill: str | None) -> str:
         deadline = clock.monotonic() + _INTRODUCTION_S

@@ -44,8 +44,6 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
 _STOPPED_CLOSE_BOUND_S = 1.0
-_FAILED_CLOSE_BOUND_S = 10.0
-"""Longer than a bridge takes to miss a process on a busy machine."""
 
 OnReady = Callable[["registry.RunRecord"], None]
 
@@ -146,7 +144,8 @@ class _Session:
         except DimosStreamsError:
             if isinstance(self._runner, Supervisor):  # its bridge may end first, and closes what a dead process ran
                 self._runner.expect_stop()
-                await finish(link.end_calls("the run has failed", _FAILED_CLOSE_BOUND_S))
+                down = {name for process in self._runner.processes() if process.failing for name in process.modules}
+                await finish(link.end_calls("the run has failed", _STOPPED_CLOSE_BOUND_S, down=down))
             raise
         finally:
             await end_tasks_silently(*ends)

@@ -77,7 +77,8 @@ def _cell(view: ApprovalView) -> str:
 
 def _steps(view: ApprovalView) -> list[Mapping[str, Any]] | None:
     """Return the steps of a plan, or None if it is none."""
-    return plan_steps(view.skill, view.arguments) if view.arguments.keys() <= {"plan", "goal", "steps"} else None
+    is_whole = view.arguments.keys() <= {"plan", "goal", "steps"}
+    return plan_steps(view.skill, view.module, view.arguments) if is_whole else None
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:

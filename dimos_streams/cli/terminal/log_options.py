@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="An LCM log.")]
-Speed = Annotated[float, typer.Option("--speed", metavar="FACTOR", help="2 is twice as fast.")]
-Loop = Annotated[bool, typer.Option("--loop", help="Begin again at the end, until Ctrl-C.")]
+Speed = Annotated[
+    float,
+    typer.Option(
+        "--speed", metavar="FACTOR", help="The pace, as a multiple of the recorded one: 2 is twice as fast."
+    ),
+]
+Loop = Annotated[bool, typer.Option("--loop", help="When the log ends, play it again, until Ctrl-C.")]
 OntoRun = Annotated[
     bool,
     typer.Option(
         "--onto-run",
-        help="Play although a robot runs on that bus. It takes all of it for true and obeys its commands, velocities "
-        "behind its gate among them.",
+        help="Play also onto a bus on which a run has a robot. The robot takes recorded messages for real ones and"
+        " obeys "
+        "recorded commands, even velocities that bypass its velocity gate.",
     ),
 ]
 Modules = Annotated[
@@ -50,19 +56,30 @@ class PartChoice:
     """The choice of a part of a log; without any option it is all of it."""
 
     from_s: Annotated[
-        float, typer.Option("--from", metavar="SECONDS", min=0, help="Begin so long after the first event.")
+        float,
+        typer.Option("--from", metavar="SECONDS", min=0, help="Begin this long after the first message of the log."),
     ] = 0.0
-    to_s: Annotated[float | None, typer.Option("--to", metavar="SECONDS", min=0, help="End so long after it.")] = None
+    to_s: Annotated[
+        float | None,
+        typer.Option("--to", metavar="SECONDS", min=0, help="End this long after the first message of the log."),
+    ] = None
     channels: Annotated[
         list[str] | None,
         typer.Option(
             "--channels",
             metavar="PATTERN",
-            help="Only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+            help="Take only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given"
+            " several "
+            "times.",
         ),
     ] = None
     without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="PATTERN", help="Leave such ones out; several times.")
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="PATTERN",
+            help="Leave out topics or channels that match. May be given several times.",
+        ),
     ] = None
 
     def part(self) -> LogPart:
@@ -85,7 +102,8 @@ class RemappedPart(PartChoice):
     """The choice of a part of a log whose topics may be renamed."""
 
     remap: Annotated[
-        list[str] | None, typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic; several times.")
+        list[str] | None,
+        typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic, OLD=NEW. May be given several times."),
     ] = None
 
     def _names(self) -> dict[str, str]:
@@ -107,33 +125,45 @@ class ModuleTest:
         typer.Option(
             "--blueprint",
             metavar="BLUEPRINT",
-            help="Where the modules are from. Without it: what the log says of itself.",
+            help="The blueprint that has the modules. Without it: the one that the log names.",
         ),
     ] = None
     settings: Settings = None
     seed: Annotated[
-        int | None, typer.Option("--seed", callback=checked_seed, help="Without it: the recording's own.")
+        int | None,
+        typer.Option(
+            "--seed",
+            callback=checked_seed,
+            help="The seed of the modules' randomness. Without it: that of the recorded run.",
+        ),
     ] = None
-    exact: Annotated[bool, typer.Option("--exact", help="Everything must be equal.")] = False
+    exact: Annotated[bool, typer.Option("--exact", help="Allow no differences, however small.")] = False
     tolerance: Annotated[
         list[str] | None,
         typer.Option(
             "--tolerance",
             metavar="[FIELD=]NUMBER",
-            help="By how much numbers may differ, all or those of a field: 'linear.x=0.01', '/odom:pose=0.1'; "
-            "several times.",
+            help="The largest allowed difference of numbers: of all ('0.01'), of a field ('linear.x=0.01'), or of a "
+            "topic's field ('/odom:pose=0.1'). May be given several times.",
         ),
     ] = None
     time_tolerance: Annotated[
-        float | None, typer.Option("--time-tolerance", metavar="SECONDS", min=0, help="By how much times may differ.")
+        float | None,
+        typer.Option("--time-tolerance", metavar="SECONDS", min=0, help="The largest allowed difference of times."),
     ] = None
     tolerances: Annotated[
-        Path | None, typer.Option("--tolerances", metavar="FILE", help="Tolerances from a YAML file.")
+        Path | None, typer.Option("--tolerances", metavar="FILE", help="A YAML file with tolerances.")
     ] = None
     update: Annotated[
-        bool, typer.Option("--update", help="Write what the modules give now into the log, in place of what it has.")
+        bool,
+        typer.Option(
+            "--update", help="Replace the modules' recorded outputs in the log by their outputs in this replay."
+        ),
     ] = False
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).")
+        Path | None,
+        typer.Option(
+            "--plot", metavar="PICTURE", help="Draw recorded and replayed values into a picture (PNG, SVG, PDF)."
+        ),
     ] = None
     as_json: Json = False

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import signal
+import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
@@ -19,6 +21,8 @@ from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
+
+T = TypeVar("T")
 
 UNBOUNDED = 1000
 """The width of the output, in characters, where there is no terminal."""
@@ -84,6 +88,37 @@ def sole_output() -> Iterator[None]:
 
 def _output() -> TextIO:
     return _sole[-1] if _sole else sys.stdout
+
+
+async def while_read(main: Coroutine[Any, Any, T]) -> T:
+    """Run what does nothing but show what others do until it ends, or the reader of a pipe goes: the next line, which
+    would meet that, may be hours away."""
+    if (pipe := _pipe_to_reader()) is None:
+        return await main
+    from asyncio import get_running_loop
+
+    loop, pipe = get_running_loop(), os.dup(pipe)  # output that can't be written is closed meanwhile
+
+    def end() -> None:
+        loop.remove_reader(pipe)
+        signals.deliver(signal.SIGPIPE)
+
+    loop.add_reader(pipe, end)  # nothing is ever read at this end of it: what comes is that the other one is closed
+    try:
+        return await main
+    finally:
+        loop.remove_reader(pipe)
+        os.close(pipe)
+
+
+def _pipe_to_reader() -> int | None:
+    try:
+        pipe = _output().fileno()
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode) and fcntl.fcntl(pipe, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+            return pipe
+    except (OSError, ValueError):  # it is closed
+        pass
+    return None
 
 
 def _give_up_output() -> None:
@@ -173,7 +208,7 @@ def terminal_width() -> int:
 
 
 def notes_width() -> int:
-    """Return the same of what ``note`` shows."""
+    """Return the width of the terminal on which ``note`` writes, in characters; ``UNBOUNDED`` if it is none."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or UNBOUNDED
     except (OSError, ValueError):  # it is no terminal, or closed

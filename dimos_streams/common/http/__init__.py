@@ -1,1 +1,1 @@
-"""HTTP as clients speak it to servers that others run, and the tokens with which they do."""
+"""HTTP on both sides: bearer tokens, checks of a request's origin, and sessions that follow no redirections."""

@@ -23,8 +23,8 @@ _MAX_NAMED = 80
 
 
 def well_formed_json(text: str) -> str:
-    """Return JSON text in which also escaped halves of UTF-16 pairs, ``\\ud83d``, are joined or replaced; what is no
-    JSON comes out as bad as it was."""
+    """Return JSON text whose strings are well-formed: halves of UTF-16 pairs, also escaped ones (``\\ud83d``), are
+    joined or replaced. A text that is no JSON does not become any."""
     text = well_formed(text)
     if not _ESCAPED_HALF.search(text):
         return text
@@ -32,7 +32,8 @@ def well_formed_json(text: str) -> str:
 
 
 def repaired(value: Any) -> Any:
-    """Return JSON data with well-formed text, keys included, and None for numbers that ``is_finite`` says no to."""
+    """Return JSON data with well-formed text, keys included, and None in place of infinity, NaN and numbers that no
+    float can hold."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, int | float):

@@ -32,7 +32,8 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def tool_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """The same of the arguments of a tool, which has a description of its own."""
+    """The schema of a tool's arguments, as ``plain_schema`` returns it, without the model's description: the tool has
+    its own."""
     return {key: value for key, value in plain_schema(model).items() if key != "description"}
 
 

@@ -1,4 +1,4 @@
-"""The secrets of this process, and the one redaction: what they are replaced by wherever text enters or leaves.
+"""The secrets of this process, and their redaction in all text that enters or leaves it.
 
 A process knows a secret from the moment at which it is given one: the keys of models and the bridge's token, what a
 URL has before its host, and the settings whose type or name says that they are secret.

@@ -66,7 +66,7 @@ def has_secret(text: str) -> bool:
 
 
 def redacted_data(value: Any) -> Any:
-    """Plain data with the same done to every text, keys included, and to a number that is a secret itself."""
+    """Plain data with every text redacted, keys included, and ``[redacted]`` for a number that is a secret itself."""
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, Mapping):
@@ -77,8 +77,8 @@ def redacted_data(value: Any) -> Any:
 
 
 def redacted_values(value: Any, names: Collection[str] = ()) -> Any:
-    """Plain data with the same done to every value, but not to keys and to texts that are ``names``: programs find
-    things by these, and a secret may be a word of them."""
+    """Plain data with every value redacted, but not keys and texts that are ``names``: programs find things by these,
+    and a secret may be a word of them."""
     if isinstance(value, Mapping):
         return {key: redacted_values(item, names) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BareHandle(asyncio.Handle):
-    """The same as asyncio's class, made in fewer calls."""
+    """A handle as asyncio's class makes it, in fewer calls."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class BareHandle(asyncio.Handle):
 
 
 class BareTimer(asyncio.TimerHandle):
-    """The same of a timer."""
+    """A timer's handle as asyncio's class makes it, in fewer calls."""
 
     __slots__ = ()
 

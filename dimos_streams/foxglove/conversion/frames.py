@@ -76,7 +76,7 @@ def text_frame(payload: bytes) -> bytes:
 
 
 def binary_frame(payload: bytes) -> bytes:
-    """The same for bytes that are no text."""
+    """Bytes as a client sends them in a binary frame, under a mask that changes nothing."""
     return _client_frame(_BINARY, payload)
 
 

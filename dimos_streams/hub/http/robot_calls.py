@@ -23,6 +23,7 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
+from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ async def begin(
     its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
     asked_at = clock.steady()
     async with bounded_order():
-        robot, skill = await _meant(parts, body)
+        robot, skill = await _meant(parts, body, is_own=model)
     path = _CALLS if wait is None else f"{_CALLS}?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
@@ -92,14 +93,13 @@ async def begun_at(parts: HubParts, call_id: str, robot: str | None, *, for_orde
     return _only(call_id, robot, robots)
 
 
-async def begun_with(parts: HubParts, body: FleetCallBody) -> tuple[str | None, bool]:
-    """The call that was begun by a body without waiting for it, whose skill and arguments do not count, through
+async def begun_with(parts: HubParts, caller: str, key: str) -> tuple[str | None, bool]:
+    """The call that was begun with a caller's idempotency key without waiting for it, on no other terms, through
     whichever hub, and whether its robot's answer, which names it, may still come. From then on the id means the call
     of that robot here, as one that was begun here. Raises ``ProblemError``."""
-    key = _key(body, _CALLS)
-    assert key is not None, "calls without an idempotency key can't be told apart"
+    command = _command_key(caller, key, _CALLS)
     async with bounded_order():
-        begun, may_come = await in_thread(parts.threads.orders, parts.storage.calls.begun_with, key)
+        begun, may_come = await in_thread(parts.threads.orders, parts.storage.calls.begun_with, command)
     if begun is None:
         return None, may_come
     robot, call_id = begun
@@ -159,15 +159,15 @@ def _only(call_id: str, robot: str | None, robots: Collection[str]) -> str:
     return found[0]
 
 
-async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
-    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``, and
-    ``StorageUnavailableError``."""
+async def _meant(parts: HubParts, body: FleetCallBody, *, is_own: bool) -> tuple[str, str]:
+    """The robot that a call is for, and its skill, whose own name ``is_own``. Raises ``ProblemError`` and
+    ``UnknownSkillError``, and ``StorageUnavailableError``."""
     if body.robot is not None:
         return body.robot, body.skill
     if body.agent is not None:
         found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
     else:
-        found = await parts.robots.meant(body.skill)
+        found = await parts.robots.meant(body.skill, is_own=is_own)
     # Whether another one is connected changes from one moment to the next: no robot moves because one has left.
     if len(found) == 1:
         return found[0][0].name, found[0][1]
@@ -183,5 +183,10 @@ def _key(body: FleetCallBody, path: str) -> str | None:
     key."""
     if body.idempotency_key is None:
         return None
-    what = [body.caller, body.idempotency_key, path, body.lease_wait_s, body.on_duplicate]
-    return hashlib.sha256(json_text(what).encode()).hexdigest()
+    return _command_key(body.caller, body.idempotency_key, path, body.lease_wait_s, body.on_duplicate)
+
+
+def _command_key(
+    caller: str, key: str, path: str, lease_wait_s: float = 0.0, on_duplicate: OnDuplicate | None = None
+) -> str:
+    return hashlib.sha256(json_text([caller, key, path, lease_wait_s, on_duplicate]).encode()).hexdigest()

@@ -9,7 +9,7 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.paths import bare_path
-from dimos_streams.hub.storage.engine import Engine, Row, Transaction
+from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView

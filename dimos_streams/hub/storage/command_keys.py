@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dimos_streams.common.json.canonical import is_same_json
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.commands import Method, Outcome, Role, began_nothing, is_last_word
-from dimos_streams.hub.storage.engine import Transaction
+from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import NewCommand
 
 WHAT = ("asked_by", "role", "method", "path", "body")

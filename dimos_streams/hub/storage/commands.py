@@ -11,7 +11,7 @@ from dimos_streams.fleet.commands import Answer, Method, Role, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.command_keys import WHAT, find_by_key, is_same, shown_key, what_of
-from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
+from dimos_streams.hub.storage.engines.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand, StorageUnavailableError
 
 _US = 1_000_000

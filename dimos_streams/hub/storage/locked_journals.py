@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dimos_streams.common.json.canonical import is_same_json
-from dimos_streams.hub.storage.engine import Transaction
+from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, Conflicting, NotNext, RobotBatch, TakeAnswer, Taken
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.hub.storage.calls import lose_calls
 from dimos_streams.hub.storage.commands import expire_commands
-from dimos_streams.hub.storage.engine import Engine
+from dimos_streams.hub.storage.engines.engine import Engine
 from dimos_streams.hub.storage.rows import RobotRow
 
 _US = 1_000_000

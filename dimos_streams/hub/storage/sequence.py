@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 
-from dimos_streams.hub.storage.engine import Engine, Transaction
+from dimos_streams.hub.storage.engines.engine import Engine, Transaction
 from dimos_streams.hub.storage.rows import KeptRange
 
 _logger = logging.getLogger(__name__)

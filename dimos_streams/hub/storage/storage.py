@@ -9,7 +9,8 @@ from dimos_streams import __version__, clock
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
-from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction, check_tables
+from dimos_streams.hub.storage.engines.engine import EVENTS, Engine, Row, Transaction, check_tables
+from dimos_streams.hub.storage.engines.urls import shown
 from dimos_streams.hub.storage.locked_journals import LockedJournals
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
@@ -22,7 +23,6 @@ from dimos_streams.hub.storage.rows import (
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
 from dimos_streams.hub.storage.sequence import EventSequence
-from dimos_streams.hub.storage.urls import shown
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.query import (
     SPAN,
@@ -155,7 +155,8 @@ class HubStorage:
                 return make_page(map(_entry, rows), upto, first, limit, max_bytes)
 
     def read_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
-        """The same for a reader that looks back: the newest ones before a number."""
+        """Up to ``limit`` events of ``max_bytes`` together, at least one, for a reader that looks back: the newest
+        ones before a number. Looks at a bounded span: ask again."""
         with self.engine.reading() as db:
             first, last = self.sequence.bounds(db)
             before = min(query.before, last + 1)
@@ -249,8 +250,8 @@ class HubStorage:
 
 def open_engine(url: str, *, partition: int = PARTITION) -> Engine:
     """The engine of a database's URL; nothing is opened yet. Raises ``UserError``."""
-    from dimos_streams.hub.storage.postgres import PostgresEngine
-    from dimos_streams.hub.storage.sqlite import sqlite_engine
+    from dimos_streams.hub.storage.engines.postgres import PostgresEngine
+    from dimos_streams.hub.storage.engines.sqlite import sqlite_engine
 
     scheme = url.partition("://")[0]
     if scheme in ("postgresql", "postgres"):

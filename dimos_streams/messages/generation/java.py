@@ -93,7 +93,8 @@ def _qualified(text: str, path: Path, paths: Iterable[Path]) -> str:
 
 
 def _ascii(text: str) -> str:
-    """The same for javac, whatever the locale; comments of definitions may have any letters."""
+    """Java source with escapes for all that is not ASCII, so that javac reads it alike in any locale: comments of
+    definitions may have any letters."""
     return re.sub(r"[^\x00-\x7f]", lambda found: _escape(found[0]), text)
 
 

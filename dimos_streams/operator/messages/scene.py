@@ -54,8 +54,8 @@ class SceneView(FrozenModel):
 
 
 def scene_state(scene: SceneView, most: int = MAX_BYTES) -> dict[str, Any]:
-    """A module's state that says so, of at most so many bytes; empty where there is nothing to say. What is too much
-    is left out: the end of the path, then way-points and zones."""
+    """The state by which a module reports a scene, of about ``most`` bytes as JSON at most; empty for an empty scene.
+    If the scene is too large, ends of its path are left out first, then of its way-points, then of its zones."""
     for name in ("path", "waypoints", "zones"):
         while (items := getattr(scene, name)) and len(scene.model_dump_json().encode()) > most:
             scene = scene.model_copy(update={name: items[: len(items) // 2]})

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.common.process.ownership import refuse_strangers
+from dimos_streams.common.process.run_owner import owned_folder
 from dimos_streams.errors import cannot_write
 
 
@@ -41,19 +42,23 @@ def whole_file(target: Path) -> Iterator[Path]:
         raise cannot_write(repr(str(target)), error) from error
 
 
-def _written_beside(target: Path) -> Iterator[Path]:
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".new", dir=target.parent)
-    os.close(descriptor)
-    beside = Path(name)
-    try:
+@contextmanager
+def file_beside(target: Path) -> Iterator[Path]:
+    """Give the block a new file, empty and with the target's mode, in a folder of its own beside the target: who
+    moves it into the target's place copies nothing. It has gone at the end of the block; what processes that were
+    killed have left there goes first. Raises ``OSError``."""
+    with owned_folder(target.parent, ".dimos-streams-writes-") as folder:
+        path = folder / f"new{target.suffix}"
+        path.touch(mode=0o600)
         with contextlib.suppress(FileNotFoundError):  # a new one is its owner's
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        yield beside
-        beside.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):  # the first error says more
-            beside.unlink(missing_ok=True)
-        raise
+            path.chmod(stat.S_IMODE(target.stat().st_mode))
+        yield path
+
+
+def _written_beside(target: Path) -> Iterator[Path]:
+    with file_beside(target) as path:
+        yield path
+        path.replace(target)
 
 
 def _written_behind(descriptor: int) -> Iterator[Path]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GlCamera:
-    """The same pictures as `RayCamera`, by MuJoCo's renderer. Belongs to the thread that made it.
+    """A camera that takes the pictures of `RayCamera` by MuJoCo's renderer. Belongs to the thread that made it.
 
     Raises:
         UserError: there is no OpenGL that works without a display.

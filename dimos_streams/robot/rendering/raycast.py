@@ -38,16 +38,18 @@ class Hits:
     """The first hit of each ray, as (rows, columns) arrays.
 
     `depth` in metres along the optical axis, `geom` the geom's id, `lights` the cosines between the surface's normal
-    and the sun, and the vertical: nothing if they were not asked for.
+    and the sun, and the vertical: nothing if they were not asked for. `background` are the hits on which what moves
+    was drawn: the same object as long as they are the same; None if all was drawn at once.
     """
 
     depth: Floats
     geom: Integers
     lights: tuple[Floats, ...]
+    background: "Hits | None" = None
 
     def copy(self) -> "Hits":
-        """Return a copy to be drawn on."""
-        return Hits(self.depth.copy(), self.geom.copy(), tuple(light.copy() for light in self.lights))
+        """Return a copy to be drawn on, of which this is the background."""
+        return Hits(self.depth.copy(), self.geom.copy(), tuple(light.copy() for light in self.lights), self)
 
 
 @dataclass(frozen=True, slots=True)

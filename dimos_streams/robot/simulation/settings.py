@@ -52,17 +52,20 @@ def colour_name(colour: Colour) -> str:
 class RoomSettings(FrozenModel):
     """Inner sides of the room, metres."""
 
-    length: float = Field(10.0, ge=2.0, le=40.0)
-    width: float = Field(8.0, ge=2.0, le=40.0)
-    height: float = Field(2.6, ge=2.0, le=10.0)
+    length: float = Field(10.0, ge=2.0, le=40.0, description="along x, m")
+    width: float = Field(8.0, ge=2.0, le=40.0, description="along y, m")
+    height: float = Field(2.6, ge=2.0, le=10.0, description="of the walls, m")
 
 
 class PlaceSettings(FrozenModel):
     """A place on the floor and a direction."""
 
     x: Metres = 0.0
+    """Metres."""
     y: Metres = 0.0
+    """Metres."""
     yaw_deg: Metres = 0.0
+    """The direction: degrees from the x axis, counter-clockwise."""
 
 
 class RugSettings(FrozenModel):
@@ -78,21 +81,29 @@ class SolidSettings(FrozenModel):
     """A part of a piece of furniture of your own: full extents, and the middle in the furniture's frame."""
 
     shape: Literal["box", "cylinder", "ellipsoid"] = "box"
+    """One of ``box``, ``cylinder`` and ``ellipsoid``."""
     size: tuple[Size, Size, Size]
+    """The full extents along x, y and z, m."""
     at: tuple[Metres, Metres, Metres]
+    """The middle, in the furniture's frame, m."""
     colour: ColourSetting = COLOURS["grey"]
+    """The name of a colour, or red, green and blue, each 0 to 255."""
     solid: bool = Field(True, description="whether the robot runs into it")
 
 
 class FurnitureSettings(FrozenModel):
     """Something that stands in the room: of a known kind, or of parts."""
 
-    name: str = Field("", max_length=64)
+    name: str = Field("", max_length=64, description="by which others name it; '' is its kind and a number")
     kind: Literal["sofa", "table", "chair", "shelf", "sideboard", "plant", "crate", "box", "cylinder"] | None = None
+    """The kind, which gives it its parts."""
     x: Metres
+    """The place of its middle, m."""
     y: Metres
+    """The place of its middle, m."""
     z: float = Field(0.0, ge=0.0, le=10.0, description="height above the floor")
     yaw_deg: Metres = 0.0
+    """The direction: degrees from the x axis, counter-clockwise."""
     size: tuple[Size, Size, Size] | None = Field(None, description="length, width, height; None is what is usual")
     colour: ColourSetting | None = Field(None, description="of sofa, table, box and cylinder; others have their own")
     parts: tuple[SolidSettings, ...] = Field((), max_length=100)
@@ -112,13 +123,19 @@ class PersonSettings(FrozenModel):
     """A person: clothes, and a path walked round and round, or a place."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
+    """The name by which events and frames of the ground truth call the person."""
     description: str = Field("", max_length=200, description="what a detector calls them; '' tells the clothes")
-    height: float = Field(1.75, ge=0.8, le=2.2)
+    height: float = Field(1.75, ge=0.8, le=2.2, description="m")
     shirt: ColourSetting = COLOURS["blue"]
+    """The colour of the shirt."""
     trousers: ColourSetting = COLOURS["grey"]
+    """The colour of the trousers."""
     skin: ColourSetting | None = None
+    """The colour of the skin; None for the usual one."""
     hair: ColourSetting | None = None
+    """The colour of the hair; None for the usual one."""
     shoes: ColourSetting | None = None
+    """The colour of the shoes; None for the usual one."""
     path: tuple[tuple[Metres, Metres], ...] = Field((), max_length=100, description="corners of a closed way")
     speed: float = Field(0.7, ge=0.05, le=2.0, description="m/s")
     place: PlaceSettings | None = None

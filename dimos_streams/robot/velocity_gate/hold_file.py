@@ -14,7 +14,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
+from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S, shown_reason
 
 _AGAIN_S: Final = 1.0
 """Seconds after which a failed write is tried again."""
@@ -28,6 +28,7 @@ class _HeldSource(FrozenModel):
     utime: int
     seq: int
     valid_s: float = Field(gt=0.0, le=MAX_VALID_S)
+    reason: str = ""
 
 
 class _HoldRecord(FrozenModel):
@@ -38,7 +39,7 @@ class _HoldRecord(FrozenModel):
 
 class HoldFile:
     """The file of one gate in its run's directory. It is written when the sources that hold, or what they ask, have
-    changed; a message that only repeats a hold changes nothing."""
+    changed; a message that only repeats a hold, be it for another reason, changes nothing."""
 
     def __init__(self, run_dir: Path, gate: str) -> None:
         """``gate`` is the module's name."""
@@ -79,9 +80,7 @@ class HoldFile:
     def save(self, holds: Sequence[Hold], now: float) -> None:
         """Write the file, atomically. Waits for the disk; ``trouble`` says if that was not possible, and what was
         written before is out of date then."""
-        held = [
-            _HeldSource(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds
-        ]
+        held = [_held_source(hold) for hold in holds]
         try:
             save_state(self.path, _HoldRecord(holds=tuple(held)).model_dump_json())
             self._written, self.trouble = _asked(holds), ""
@@ -102,6 +101,16 @@ class HoldFile:
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble
         _log.warning("%s", trouble)
+
+
+def _held_source(hold: Hold) -> _HeldSource:
+    return _HeldSource(
+        source=hold.source,
+        utime=hold.utime,
+        seq=hold.seq,
+        valid_s=min(hold.valid_s, MAX_VALID_S),
+        reason=shown_reason(hold.reason),
+    )
 
 
 def _asked(holds: Sequence[Hold]) -> _Asked:

@@ -54,7 +54,7 @@ class VelocityGate(Module):
 
     _quiet = PARTING_ZEROS + 1
     """The number of periods since the last one with something to say."""
-    _reported: tuple[tuple[str, ...], VelocityGateConfig, bool] | None = None
+    _reported: tuple[tuple[str, ...], tuple[str, ...], VelocityGateConfig, bool] | None = None
     """The values from which the last reported state was made."""
 
     @classmethod
@@ -155,14 +155,15 @@ class VelocityGate(Module):
         """Say what operators have to know, once it is done."""
         trouble = self._file.trouble if self._file else ""
         self.health = self.logic.holds.note(now) or trouble or self.logic.trouble or "ok"
-        holds, limits = self.logic.holds.sources(now), self.logic.limits
-        if (holds, limits, still) == self._reported:
+        holds, reasons, limits = self.logic.holds.sources(now), self.logic.holds.reasons(now), self.logic.limits
+        if (holds, reasons, limits, still) == self._reported:
             return
-        self._reported = (holds, limits, still)
+        self._reported = (holds, reasons, limits, still)
         state = VelocityGateState(
             listens=self.hold.wired,
             channel=self.hold.channel,
             holds=holds,
+            reasons=reasons,
             still=still,
             max_speed=self.config.max_speed,
             max_turn=self.config.max_turn,

@@ -54,7 +54,10 @@ class SilenceWatch:
     async def _judge(self, slot: Slot, now: float) -> None:
         if slot.process is None or slot.process.pid is None:
             return  # it is not forked yet, or has ended
-        silent_s, stalled_s = now - slot.heard, slot.stalled_s(now)
+        silent_s = now - slot.heard
+        if silent_s <= min(HUNG_AFTER_S, START_BOUND_S, self._options.hang_bound_s):
+            return  # it has stalled for no longer than that: whether it waited for a processor need not be asked
+        stalled_s = slot.stalled_s(now)
         if slot.state == "starting" and stalled_s > START_BOUND_S:
             slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
             slot.process.kill()

@@ -262,7 +262,7 @@ class Supervisor:
         replaced = slot.succession.is_settling  # its failure is not the run's
         if process.last_pid is not None:
             why = f" ({redacted(slot.reported)})" if slot.reported else ""
-            self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
+            self._report_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.succession.settle(text)
         # No module is ever done: an end with code 0 is a failure, too.
         if (slot.state in UP or slot.restarts.count) and slot.plan.restart != "never":
@@ -274,7 +274,7 @@ class Supervisor:
                 self._failure.set(slot.failure(text))
                 self._changed.set()
 
-    def _tell_end(self, slot: Slot, pid: int, how: str) -> None:
+    def _report_end(self, slot: Slot, pid: int, how: str) -> None:
         """Have callers learn how the process of their calls has ended; what it logged last is for the log only."""
         report = self._reporter.report(slot.plan.names, pid, process_ended(how))
         self._tasks.spawn(report, name=f"tell the end of {slot.plan.label}")

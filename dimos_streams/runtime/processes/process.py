@@ -14,8 +14,9 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from dimos_streams import clock
+from dimos_streams.common.process import run_owner
 from dimos_streams.common.process.disk import check_free_descriptors
-from dimos_streams.common.process.run_owner import first_thread, process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
@@ -73,7 +74,7 @@ class SupervisedProcess:
     @property
     def waited_s(self) -> float:
         """Seconds for which it has waited for a processor since its start; 0 while there is no process."""
-        return 0.0 if self.pid is None else first_thread(self.pid).waited_s
+        return 0.0 if self.pid is None else run_owner.waited_s(self.pid)
 
     async def start(self) -> None:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended

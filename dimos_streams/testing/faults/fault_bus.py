@@ -124,7 +124,7 @@ class FaultBus(Bus):
         return self._inner.watch_tokens(handler)
 
     def subscriptions(self) -> list[Subscription]:
-        """Return those that the bus behind still has: whoever has one closes it there."""
+        """Return this participant's subscriptions that the wrapped bus still has, since they are closed there."""
         still_open = set(self._inner.subscriptions())
         self._subscriptions = [each for each in self._subscriptions if each in still_open]
         return list(self._subscriptions)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.listeners import Listeners
-from dimos_streams.common.names import MAX_TOOL_NAME, tool_name
+from dimos_streams.common.names import skill_meant
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -207,7 +207,13 @@ class ModuleDirectory:
 
     def find(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo]:
         """Return what ``known`` does, but raise ``UnknownSkillError`` instead of returning None."""
-        found = self.known(skill, asked_by=asked_by)
+        return self._found(skill, self.known(skill, asked_by=asked_by))
+
+    def find_named(self, skill: str) -> tuple[ModuleView, SkillInfo]:
+        """Return what ``named`` does, but raise ``UnknownSkillError`` instead of returning None."""
+        return self._found(skill, self.named(skill))
+
+    def _found(self, skill: str, found: tuple[ModuleView, SkillInfo] | None) -> tuple[ModuleView, SkillInfo]:
         if found is None:
             offered = (info.name for entry in self._entries.values() for info in entry.skills)
             raise UnknownSkillError(skill, offered, absent_machines(self.reporting(PART)))
@@ -232,21 +238,22 @@ class ModuleDirectory:
             end()
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
-        """Return the skill of that name, as a skill of the module ``asked_by`` means it (see ``public_names``), and
-        its module; None if no module has it. Which one it is of several, ``precedence`` says. If it is no skill's
-        name, it may be the one by which models are offered a skill (see ``tool_name``)."""
-        for public in public_names(skill, asked_by):
-            if found := self._first(public.__eq__):
-                return found
-        return self._first(lambda name: tool_name(name) == skill) if len(skill) == MAX_TOOL_NAME else None
+        """Return the skill that a skill of the module ``asked_by`` means by a name (see ``public_names`` and
+        ``skill_meant``), and its module; None if no module has it."""
+        offered = {info.name for entry in self._entries.values() for info in entry.skills}
+        meant = (skill_meant(public, offered) for public in public_names(skill, asked_by))
+        own = next(filter(None, meant), None)
+        return None if own is None else self.named(own)
 
-    def _first(self, is_meant: Callable[[str], bool]) -> tuple[ModuleView, SkillInfo] | None:
+    def named(self, skill: str) -> tuple[ModuleView, SkillInfo] | None:
+        """Return the skill whose own public name it is, as a call has it that has been admitted, and its module; None
+        if no module has it. Which one it is of several, ``precedence`` says."""
         now = self._attention.now()
         found = [
             (entry.view(name, now), info)
             for name, entry in self._entries.items()
             for info in entry.skills
-            if is_meant(info.name)
+            if info.name == skill
         ]
         return min(found, key=lambda pair: precedence(pair[0]), default=None)
 

@@ -123,7 +123,8 @@ def skills_in(text: str, skipped: Callable[[str], None]) -> tuple[SkillInfo, ...
 
 
 def fragment_in(text: str, skipped: Callable[[str], None]) -> SkillFragment:
-    """The same for a fragment of a description."""
+    """Return a fragment of a description. ``skipped`` is told why a skill is left out that can't be read or used.
+    Raises ``ValueError`` for what is no fragment."""
     given = parse_json(text)
     return SkillFragment.model_validate({**given, "skills": _believed(given.get("skills"), skipped)})
 

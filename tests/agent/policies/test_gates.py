@@ -12,7 +12,8 @@ from ruamel.yaml import YAML
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
-from dimos_streams.agent.policies.gates.settings import ApprovalRule, Zone
+from dimos_streams.agent.policies.gates.matching.zones import Zone
+from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.errors import SkillError
 from tests.agent.policies.gate_bench import GateBench
 from tests.agent.policies.gate_inputs import offered, request

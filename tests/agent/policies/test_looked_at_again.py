@@ -15,10 +15,10 @@ from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.module import Agent
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.base import Allow
+from dimos_streams.agent.policies.gates.matching.zones import Zone, Zones
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.plan import PlanGate
-from dimos_streams.agent.policies.gates.settings import ApprovalSettings, Zone
-from dimos_streams.agent.policies.gates.zones import Zones
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.policies.plans import PlanRegistry
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.messages.planar import PlanarPose

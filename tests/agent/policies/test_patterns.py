@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dimos_streams.agent.policies.gates.approval import matches
-from dimos_streams.agent.policies.gates.patterns import fits
+from dimos_streams.agent.policies.gates.matching.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 
 pytestmark = pytest.mark.feature("B8")

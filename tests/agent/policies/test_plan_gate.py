@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
-from dimos_streams.agent.policies.gates.settings import Zone
+from dimos_streams.agent.policies.gates.matching.zones import Zone
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent

@@ -132,8 +132,10 @@ async def test_the_rejection_of_a_sub_agents_call_is_in_the_record_of_the_missio
     assert known.why("drop", {"what": "a"}, [said.id]) == "it is fragile"
 
 
-def decided(state: str, id: str = "a", *, mission: str = "m", skill: str = "walk", **arguments: Any) -> AgentEvent:
-    view = {"id": id, "skill": skill, "arguments": arguments, "state": state}
+def decided(
+    state: str, id: str = "a", *, mission: str = "m", module: str = "", skill: str = "walk", **arguments: Any
+) -> AgentEvent:
+    view = {"id": id, "skill": skill, "module": module, "arguments": arguments, "state": state}
     kind = "approval_created" if state == "pending" else "approval_decided"
     return AgentEvent(
         number=1,
@@ -179,6 +181,24 @@ def test_a_step_that_was_taken_out_of_a_plan_is_rejected() -> None:
     whys = [book.why("walk", {"by": by}, ["m"]) for by in (1, 2, 3, 4)]
     assert whys == ["the operator has taken this step out of the plan", None, whys[0], None]
     assert book.why("submit_plan", {"steps": steps}, ["m"]) is None, "it may be asked for again"
+
+
+def test_a_skill_that_is_called_like_an_agents_own_tool_has_no_steps() -> None:
+    """Its arguments are the model's: an approval of it would take back what the operator has rejected."""
+    book, steps = Rejections(), [{"skill": "walk", "arguments": {"by": by}} for by in (1, 2)]
+    book.apply(decided("rejected", "b", by=1))
+    for state, handed_in in (("pending", steps), ("approved", steps[:1])):
+        book.apply(decided(state, module="office", skill="submit_plan", steps=handed_in))
+    assert [book.why("walk", {"by": by}, ["m"]) for by in (1, 2)] == ["no", None]
+    book.apply(decided("rejected", "c", module="office", skill="submit_plan", steps=steps[1:]))
+    assert book.why("walk", {"by": 2}, ["m"]) is None
+
+
+def test_a_step_that_was_taken_out_is_rejected_whatever_its_skill_is_called() -> None:
+    book, step = Rejections(), {"skill": "submit_plan", "arguments": {"to": "the office"}}
+    for state, steps in (("pending", [step, {"skill": "walk"}]), ("approved", [{"skill": "walk"}])):
+        book.apply(decided(state, skill="submit_plan", steps=steps))
+    assert book.why("submit_plan", {"to": "the office"}, ["m"]) is not None
 
 
 @pytest.mark.feature("C5")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.policies.gates.allowed import AllowedGate, names_skill
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
+from dimos_streams.agent.policies.gates.matching.skill_names import names_skill
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.module import Module

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.policies.gates.settings import Zone
-from dimos_streams.agent.policies.gates.zones import Zones
+from dimos_streams.agent.policies.gates.matching.zones import Zone, Zones
 from dimos_streams.common.polygon import inside
 from dimos_streams.messages.planar import PlanarPose
 

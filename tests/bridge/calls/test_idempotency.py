@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from unittest.mock import AsyncMock
 
 import pytest
 
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.common.names import tool_name
 from dimos_streams.errors import KeyUsedError
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.scene import Scene, answered, closed, scene
@@ -60,3 +62,15 @@ async def test_a_key_keeps_little_of_the_arguments_of_its_call() -> None:
     tracemalloc.stop()
     assert keys.call_of("you", "0")
     assert taken < 500_000
+
+
+async def test_a_request_by_a_tool_s_name_gets_its_call_again_after_a_restart() -> None:
+    skill = "warehouse_north_hall_7_count_what_lies_on_the_shelves_of_this_aisle"
+    keys = IdempotencyKeys(lambda call_id: None)
+    keys.restore(CallState("c1", skill, "", caller="you", key="k1"))
+    for name in (skill, tool_name(skill), f"/{skill}"):
+        asked = CallState("c2", name, "", caller="you", key="k1")
+        assert await keys.begin(asked, AsyncMock()) == "c1"
+    other = CallState("c2", skill.replace("count", "sort"), "", caller="you", key="k1")
+    with pytest.raises(KeyUsedError, match="is of another skill"):
+        await keys.begin(other, AsyncMock())

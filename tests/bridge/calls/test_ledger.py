@@ -310,3 +310,14 @@ def test_events_that_name_their_call_otherwise_reach_those_who_read_its_caller()
         assert [(entry.event.seq, entry.event.skill, entry.event.caller) for entry in kept] == [
             (seq, "follow", "agent") for seq in range(1, 6)
         ]
+
+
+def test_the_reason_for_which_a_failed_call_was_to_end_outlasts_its_close() -> None:
+    call = CallState.from_event(event(1, "open"))
+    call.apply(event(1, "open"))
+    assert "to_end" not in call.row().record
+    call.apply(event(2, "close", text="jammed", data={"outcome": "failed", "to_end": "enough"}))
+    assert CallState.from_row(call.row()).view().close_data() == {"outcome": "failed", "to_end": "enough"}
+    assert CallState.from_view(call.view()).to_end == "enough"
+    call.apply(event(3, "close", data={"outcome": "failed", "to_end": ["no reason"]}))
+    assert call.to_end is None

@@ -166,3 +166,13 @@ async def test_of_a_call_that_was_lost_unheard_nobody_claims_that_it_did_not_beg
         assert (await closed(world.broker, call)).outcome is Outcome.LOST
         opening, _ = await collect(world.broker, call_id=call)
         assert not opening.data["refused"]
+
+
+async def test_a_module_that_does_not_begin_a_call_is_asked_for_it_at_longer_and_longer_pauses() -> None:
+    async with scene() as world:
+        world.processes[1].bus.partitioned = True
+        asked: list[bytes] = []
+        world.inner.subscribe(CALLS, lambda _, data: asked.append(data))
+        call = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        assert (await closed(world.broker, call)).outcome is Outcome.LOST
+        assert 4 <= len(asked) <= 7

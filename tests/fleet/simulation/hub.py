@@ -19,9 +19,9 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.sqlite import SqliteEngine
 from tests.fleet.simulation.asgi import Answer, Exchange, ask
 from tests.fleet.simulation.database import HubDatabase
 from tests.fleet.simulation.plan import ROBOTS, LineFaults

@@ -86,7 +86,7 @@ class World:
         self.reader, self.robots_clock = Reader(self.hub), WallClock()
         self.robots = {name: self._robot(name) for name in ROBOTS}
         with contextlib.ExitStack() as patched:
-            patched.enter_context(mock.patch("dimos_streams.hub.storage.sqlite.clock", self.hub.clock))
+            patched.enter_context(mock.patch("dimos_streams.hub.storage.engines.sqlite.clock", self.hub.clock))
             for module in _OF_ROBOTS:
                 patched.enter_context(mock.patch(f"{module}.clock", self.robots_clock))
             return await self._run()

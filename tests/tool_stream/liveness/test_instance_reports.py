@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -25,6 +26,7 @@ from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 from dimos_streams.tool_stream.liveness.instances import ESTABLISHED_S, FORGOTTEN_S, SUPERSEDED_S, UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES, MAX_NEW
 from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
+from tests.helpers import until
 from tests.tool_stream.liveness.test_instances import Walker
 
 pytestmark = pytest.mark.feature("F6")
@@ -285,3 +287,25 @@ async def _flood(bus: Bus, module: str) -> None:
             instance = f"forged{rng.randrange(1000)}"
             bus.publish(STATUS, beat(instance, *rng.choice(((), ("other",))), module=module))
         await asyncio.sleep(0.02)
+
+
+@pytest.mark.virtual_time
+async def test_who_has_just_taken_a_modules_place_runs_its_skills_and_the_one_before_only_its_own() -> None:
+    """A module that was started again may run a skill for another before its description is read."""
+    async with established_module() as (bus, directory):
+        await asyncio.sleep(SUPERSEDED_S)
+        bus.publish(STATUS, beat("next", "fly"))
+        await until(lambda: directory.is_active("m", "next"))
+        can_run = {who: [s for s in ("drive", "fly") if directory.can_run(s, "m", who)] for who in ("next", "real")}
+        assert can_run == {"next": ["drive", "fly"], "real": ["drive"]}
+        assert not directory.can_run("drive", "m", "unheard")
+
+
+@pytest.mark.virtual_time
+async def test_what_a_passer_by_has_said_is_not_taken_for_what_the_next_one_offers() -> None:
+    async with established_module() as (bus, directory):
+        for instance, skills in (("passing", ("fly",)), ("next", ())):
+            await asyncio.sleep(SUPERSEDED_S)
+            bus.publish(STATUS, beat(instance, *skills))
+            await until(partial(directory.is_active, "m", instance))
+        assert offered(directory) == ["drive"]

@@ -21,50 +21,52 @@ def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     ``schema`` has no references.
     """
-    told = _merged(schema)
-    alternatives = _alternatives(told)
-    if alternatives and not told.keys() & {"type", "properties"}:  # Vertex AI takes nothing beside them
-        described = {key: told[key] for key in told if key == "description"}
+    merged = _merged(schema)
+    alternatives = _alternatives(merged)
+    if alternatives and not merged.keys() & {"type", "properties"}:  # Vertex AI takes nothing beside them
+        described = {key: merged[key] for key in merged if key == "description"}
         return {"anyOf": [plain_schema({**described, **part}) for part in alternatives]}
-    plain = {"type": _type(told), **{key: told[key] for key in _KEPT if key in told}}
-    if options := _options(told):
+    plain = {"type": _type(merged), **{key: merged[key] for key in _KEPT if key in merged}}
+    if options := _options(merged):
         plain["enum"] = options
-    if properties := _mapping(told.get("properties")):
+    if properties := _mapping(merged.get("properties")):
         plain["properties"] = {name: plain_schema(_mapping(part)) for name, part in properties.items()}
-    if required := [name for name in dict.fromkeys(_list(told.get("required"))) if name in properties]:
+    if required := [name for name in dict.fromkeys(_list(merged.get("required"))) if name in properties]:
         plain["required"] = required
     if plain["type"] == "array":
-        plain["items"] = plain_schema(_mapping(told.get("items")))
+        plain["items"] = plain_schema(_mapping(merged.get("items")))
     return plain
 
 
 def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema with all that holds in any case in one place: what stands in ``allOf``, and an only alternative."""
-    told = {key: value for key, value in schema.items() if key != "allOf"}
+    merged = {key: value for key, value in schema.items() if key != "allOf"}
     parts = [_mapping(part) for part in _list(schema.get("allOf"))]
-    alternatives = _alternatives(told)
+    alternatives = _alternatives(merged)
     if len(alternatives) == 1:
-        told = {key: value for key, value in told.items() if key not in ("anyOf", "oneOf")}
+        merged = {key: value for key, value in merged.items() if key not in ("anyOf", "oneOf")}
         parts += alternatives
     for part in map(_merged, parts):
-        both = part.keys() & told.keys()
+        both = part.keys() & merged.keys()
         if "properties" in both:
-            told["properties"] = {**_mapping(part["properties"]), **_mapping(told["properties"])}
+            merged["properties"] = {**_mapping(part["properties"]), **_mapping(merged["properties"])}
         if "required" in both:
-            told["required"] = [*_list(told["required"]), *_list(part["required"])]
-        told = {**part, **told}
-    return told
+            merged["required"] = [*_list(merged["required"]), *_list(part["required"])]
+        merged = {**part, **merged}
+    return merged
 
 
-def _type(told: Mapping[str, Any]) -> str:
-    usual = "object" if "properties" in told else "array" if "items" in told else "string"
-    kinds = told.get("type", usual)
+def _type(merged: Mapping[str, Any]) -> str:
+    usual = "object" if "properties" in merged else "array" if "items" in merged else "string"
+    kinds = merged.get("type", usual)
     return next((kind for kind in _list(kinds) or [kinds] if kind != "null"), "string")
 
 
-def _options(told: Mapping[str, Any]) -> list[str]:
+def _options(merged: Mapping[str, Any]) -> list[str]:
     """The texts of which one has to be given; none if others may be, too, or an empty one, which Gemini refuses."""
-    options = [told["const"]] if "const" in told else [each for each in _list(told.get("enum")) if each is not None]
+    options = (
+        [merged["const"]] if "const" in merged else [each for each in _list(merged.get("enum")) if each is not None]
+    )
     return options if all(isinstance(option, str) and option for option in options) else []
 
 

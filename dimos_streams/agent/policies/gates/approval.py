@@ -9,7 +9,7 @@ from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.patterns import compares_numbers, fits, may_fit, number_in
+from dimos_streams.agent.policies.gates.matching.patterns import compares_numbers, fits, may_fit, number_in
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.agent.policies.stopped_missions import StoppedMissions

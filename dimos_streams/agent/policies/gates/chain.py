@@ -27,11 +27,11 @@ from dimos_streams.agent.policies.gates.base import (
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.gate_state import GateState
+from dimos_streams.agent.policies.gates.matching.zones import Zones
 from dimos_streams.agent.policies.gates.permit import PermitGate
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
-from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.agent.policies.users_gates import load_gate
 from dimos_streams.agent.policies.verdict_faults import objection_fault, verdict_fault
 from dimos_streams.common.newest_entries import NewestEntries

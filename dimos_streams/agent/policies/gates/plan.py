@@ -7,8 +7,8 @@ from typing import Any
 
 from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.matching.zones import Zones, goal_of
 from dimos_streams.agent.policies.gates.motions import FreeMotions
-from dimos_streams.agent.policies.gates.zones import Zones, goal_of
 from dimos_streams.agent.policies.plans import PlanRegistry, PlanStep
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.skill import ODOM, SkillInfo

@@ -7,19 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from dimos_streams.agent.missions.limits import LANGUAGE_MODEL, Auto, resolved
-from dimos_streams.agent.policies.gates.patterns import checked_pattern
+from dimos_streams.agent.policies.gates.matching.patterns import checked_pattern
+from dimos_streams.agent.policies.gates.matching.zones import Zone
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
-from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import OnDuplicate
-
-
-class Zone(FrozenModel):
-    """A part of the floor that the robot enters only by an approved plan."""
-
-    name: str
-    polygon: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)]
-    """The corners in the odom frame, in metres; the last is joined to the first."""
 
 
 class ApprovalRule(FrozenModel):
@@ -35,6 +27,7 @@ class ApprovalRule(FrozenModel):
     within an object.
     """
     action: Literal["ask", "allow", "deny"] = "ask"
+    """What becomes of a call that matches: an operator is asked, it passes unasked, or it is refused."""
     reason: str = ""
     """A text for the operator who is asked, or for the model that is denied."""
 

@@ -111,6 +111,7 @@ class ApprovalData(TypedDict):
 
     id: str
     skill: str
+    module: str
     state: str
     arguments: dict[str, Any]
 

@@ -25,7 +25,8 @@ from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.opening import opening_of
-from dimos_streams.tool_stream.protocol.close_data import STOPPED
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
+from dimos_streams.tool_stream.protocol.close_data import STOPPED, TO_END
 
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
@@ -116,6 +117,8 @@ class CallState(JournalledCall):
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
+            to_end = event.data.get(TO_END)
+            self.to_end = at_most(to_end, MAX_REASON) if isinstance(to_end, str) else None
             self.cancel, self.progress = None, {}
 
     def hear(self) -> None:
@@ -143,7 +146,7 @@ class CallState(JournalledCall):
         """Approximate memory that it takes, in bytes; the last event of a call of ours repeats its text."""
         if self.arguments_bytes is None:
             self.arguments_bytes = _weight(json_text(self.arguments))
-        texts = len(self.text) + len(self.answer or "")
+        texts = len(self.text) + len(self.answer or "") + len(self.to_end or "")
         result = 0 if self.result is None else _weight(json_text(self.result))
         leases = sum(_LEASE + len(name) for name in self.resources)
         return 1000 + 2 * texts + result + self.arguments_bytes + leases + len(self.parent)
@@ -152,6 +155,7 @@ class CallState(JournalledCall):
         """Keep only the beginnings of its texts; readers of its events have the whole texts."""
         self.text = at_most(self.text, _SHORT_TEXT)
         self.answer = None if self.answer is None else at_most(self.answer, _SHORT_TEXT)
+        self.to_end = None if self.to_end is None else at_most(self.to_end, _SHORT_TEXT)
 
     def wake(self) -> None:
         """Wake those who wait for its answer or its close; call it when the events are safe in the journal."""

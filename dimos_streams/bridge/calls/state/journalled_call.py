@@ -38,6 +38,7 @@ class JournalledCall:
     robot: Annotated[str | None, Field(exclude_if=lambda robot: robot is None)] = None
     requested_utime: int = 0
     closed_utime: int | None = None
+    to_end: Annotated[str | None, Field(exclude_if=lambda to_end: to_end is None)] = None
 
     # Only the bridge knows the rest.
 

@@ -249,7 +249,7 @@ class RobotStops:
         """Return whether a call may move a robot. A call of an unknown skill may, if it is journalled."""
         if call.skill == SET:
             return False
-        found = self._directory.known(call.skill)
+        found = self._directory.named(call.skill)
         return call.journalled if found is None else found[1].may_move
 
     def _check_seen(self, robot: str, seen: Collection[int] | None) -> None:

@@ -29,14 +29,14 @@ async def naming_holders(gateway: SkillGateway, watch: EventWatch, call_id: str,
 
 
 async def _name_holders(gateway: SkillGateway, watch: EventWatch, call_id: str, bridge: str) -> None:
-    told: set[str] = set()
+    named: set[str] = set()
     while True:
-        await watch.until(lambda: bool(_holders(watch, call_id) - told))
-        found = _holders(watch, call_id) - told
+        await watch.until(lambda: bool(_holders(watch, call_id) - named))
+        found = _holders(watch, call_id) - named
         agents = [agent.name for agent in (await offered_agents(gateway)).agents]
         for holder in sorted(found):
             note(_way_on(holder, agents, bridge))
-        told.update(found)
+        named.update(found)
 
 
 def _holders(watch: EventWatch, call_id: str) -> set[str]:

@@ -39,14 +39,16 @@ class MissionShow:
         self._over = NewestEntries[str, None](_REMEMBERED)
         self._agent = ("", "")
         """The robot and the module of the agent, as far as the mission has said anything."""
-        self._is_told = False
+        self._is_noted = False
 
     def __call__(self, event: ToolEvent) -> None:
         """Show an event if it belongs to the mission; a gap may."""
         if event.type == "gap" or self._belongs(event):
             self._show(event)
-        elif event.type in ("update", "progress") and not (self._is_told or is_look(event) or is_conversation(event)):
-            self._is_told = True
+        elif event.type in ("update", "progress") and not (
+            self._is_noted or is_look(event) or is_conversation(event)
+        ):
+            self._is_noted = True
             follow = f"dimos-streams follow {shlex.quote(event.call_id)}{self._bridge}"
             note(
                 f"{event.skill} of {event.caller!r} goes on beside it: `{follow}` shows it,"

@@ -108,6 +108,6 @@ def _close_of(view: CallView) -> ToolEvent:
         skill=view.skill,
         caller=view.caller,
         text=view.text,
-        data={"outcome": view.outcome} if view.result is None else {"outcome": view.outcome, "result": view.result},
+        data=view.close_data(),
         robot=view.robot or "",
     )

@@ -93,11 +93,15 @@ def export(
     mcap: Annotated[
         Path | None,
         typer.Option(
-            "--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", callback=log_options.named_file
+            "--mcap",
+            metavar="OUT",
+            help="Write an MCAP file, which Foxglove and other tools read.",
+            callback=log_options.named_file,
         ),
     ] = None,
     csv: Annotated[
-        str | None, typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.")
+        str | None,
+        typer.Option("--csv", metavar="CHANNEL", help="Write this topic as CSV, with a column for each field."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -105,7 +109,7 @@ def export(
             "--output",
             "-o",
             metavar="OUT",
-            help="Where the CSV goes; standard output without it.",
+            help="The CSV file. Without it: standard output.",
             callback=log_options.named_file,
         ),
     ] = None,
@@ -135,7 +139,7 @@ def report(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", callback=log_options.named_file)
     ],
     max_mb: Annotated[
-        float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")
+        float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The largest size of the file.")
     ] = 4.0,
 ) -> None:
     """Tell what happened in one HTML file: map, calls, pictures, conversation, figures. It needs nothing else."""
@@ -154,7 +158,10 @@ def report(
 def view(
     files: log_options.Files,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Where the page is served; 0 takes any free port.")
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="The port on which the page is served; 0 stands for any free one."
+        ),
     ] = 0,
 ) -> None:
     """Look at a log with the operators' page: play, pause, slower, faster, to any moment, event by event.

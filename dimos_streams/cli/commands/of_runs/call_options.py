@@ -49,14 +49,20 @@ def _checked_caller(value: str | None) -> str | None:
 
 
 Wait = Annotated[
-    Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
+    Literal["answer", "close"],
+    typer.Option("--wait", help="How long to watch the call: until its first answer, or until it closes."),
 ]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.")
+    float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after this time.")
 ]
 FollowTimeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0, metavar="SECONDS", help="End after so long, with 1; the call goes on."),
+    typer.Option(
+        "--timeout",
+        min=0,
+        metavar="SECONDS",
+        help="Stop watching after this time and exit with 1. The call continues.",
+    ),
 ]
 
 
@@ -69,7 +75,8 @@ class NewCall:
         typer.Option(
             "--idempotency-key",
             metavar="KEY",
-            help="Begin it once: if the caller has begun this call with this key already, follow that one.",
+            help="A key under which the call begins only once: if the caller has begun one with it already, follow"
+            " that one.",
             callback=_checked_key,
         ),
     ] = None
@@ -77,8 +84,9 @@ class NewCall:
         Literal["allow", "reject", "replace", "confirm"] | None,
         typer.Option(
             "--on-duplicate",
-            help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
-            " skill states.",
+            help="If a call of the skill runs already: run beside it (allow), be refused (reject, confirm), or end"
+            " it first"
+            " (replace). Without it: as the skill declares.",
         ),
     ] = None
     lease_wait: Annotated[
@@ -88,13 +96,15 @@ class NewCall:
             min=0,
             max=MAX_LEASE_WAIT_S,
             metavar="SECONDS",
-            help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
+            help=f"How long to wait for resources that another call holds, at most {MAX_LEASE_WAIT_S:g}.",
         ),
     ] = 0.0
     on_loss: Annotated[
         Literal["stop", "continue"] | None,
         typer.Option(
-            "--on-loss", help="Stop or go on when the link to the robot is cut; without it, as its skill states."
+            "--on-loss",
+            help="Whether the call stops or continues if the link to the robot is lost. Without it: as the skill"
+            " declares.",
         ),
     ] = None
     caller: Annotated[
@@ -102,7 +112,7 @@ class NewCall:
         typer.Option(
             "--caller",
             metavar="NAME",
-            help="Who calls, as `calls` shows it; without it, cli.",
+            help="The name of the caller, as `calls` shows it. Without it: cli.",
             callback=_checked_caller,
         ),
     ] = None

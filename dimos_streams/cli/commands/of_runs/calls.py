@@ -12,7 +12,7 @@ from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.commands.of_runs.call_exit import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, KeptBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, while_read, write, write_json, write_table
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def call(
     skill: Annotated[
-        str, typer.Argument(metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills)
+        str, typer.Argument(metavar="SKILL", help="The skill's name; see `skills`.", autocompletion=completion.skills)
     ],
     arguments: Annotated[
         list[str] | None,
@@ -45,10 +45,11 @@ def call(
     bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Call a skill and show what it says; exits with 0 only if it completed.
+    """Call a skill and show its events. Exits with 0 only if the call completed.
 
-    With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
-    cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
+    With `--wait answer` the command ends with the first answer, which counts as success, and the call continues.
+    Ctrl-C and `--timeout` cancel the call, even one that another command has begun with the same
+    `--idempotency-key`; `follow` only watches.
     """
     from dimos_streams.cli.bridge_client.calls.paused_agents import may_outwait
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
@@ -80,11 +81,12 @@ async def _call_skill(
     from dimos_streams.cli.bridge_client.calls.skill_calls import follow_new_call
     from dimos_streams.cli.terminal.refusals import ways_on
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
-    from dimos_streams.common.names import taken_for
+    from dimos_streams.common.names import skill_meant, taken_for
     from dimos_streams.skill import public_names
 
     offered = {each.name: each for each in await gateway.skills()}
-    named = offered.get(public_names(skill)[0] if chosen.robot is None else f"{chosen.robot}_{skill}")
+    full = public_names(skill)[0] if chosen.robot is None else f"{chosen.robot}_{skill}"
+    named = offered.get(skill_meant(full, offered) or full)
     schemas = named.parameters if named is not None and chosen.robot in (None, named.robot) else {}
     given = parse_arguments(arguments, arguments_json, schemas)
     if taken_for(chosen.caller) in {each.module for each in offered.values() if each.agent}:
@@ -117,11 +119,11 @@ def follow(
     bridge: KeptBridge,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
+    """Show the events of a running call, past ones first, until it closes. Exits with 0 only if it completed.
 
-    Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
-    have come already, counts as success. One that is over is shown as far as the bridge still has it, and one of a
-    run that has ended as far as its journal has it, whatever is to be waited for.
+    Ctrl-C and `--timeout` end this command only: the call continues. With `--wait answer` its first answer, which may
+    have come already, counts as success. Of a closed call the events are shown that the bridge still has, and of a
+    call of an ended run those in the run's journal; then `--wait` has no effect.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
@@ -132,13 +134,17 @@ def follow(
         exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot, bridge_options=str(bridge))
-    exit_by(at_bridge(find_bridge(bridge), lambda gateway: follow_call(gateway, call_id, chosen)))
+    exit_by(at_bridge(find_bridge(bridge), lambda gateway: while_read(follow_call(gateway, call_id, chosen))))
 
 
 def calls(
-    open_only: Annotated[bool, typer.Option("--open", help="Only those that are not closed.")] = False,
+    open_only: Annotated[bool, typer.Option("--open", help="List only open calls.")] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
+        bool,
+        typer.Option(
+            "--all",
+            help="Also list calls by which programs only read the state of agents: approvals, reviews, reports.",
+        ),
     ] = False,
     *,
     bridge: KeptBridge,
@@ -146,7 +152,7 @@ def calls(
 ) -> None:
     """List the calls that the bridge remembers, oldest first; calls that a skill makes are listed below its own.
 
-    Calls by which programs only read the state of agents are left out. Those of a run that has ended come from its
+    Calls by which programs only read the state of agents are left out. The calls of an ended run are read from its
     journal."""
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
@@ -197,11 +203,13 @@ def cancel(
     every: Annotated[
         bool,
         typer.Option(
-            "--all", help="Cancel every open call of all living runs, or of that of --run; robots are not held."
+            "--all",
+            help="Cancel every open call, of the run that --run names or of all living runs. Robots may still be"
+            " moved.",
         ),
     ] = False,
     reason: Annotated[
-        str, typer.Option("--reason", help="Passed to the skill's caller.")
+        str, typer.Option("--reason", help="The reason that the call's caller is told.")
     ] = "cancelled by the operator",
     robot: options.FleetRobot = None,
     *,

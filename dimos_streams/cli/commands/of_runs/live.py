@@ -34,7 +34,8 @@ def set_settings(
         list[str],
         typer.Argument(
             metavar="MODULE.SETTING=VALUE…",
-            help="As with `run --set`; the value is YAML. Of several all hold, or none.",
+            help="A setting and its new value in YAML, as for `run --set`. If one of several is refused, none is"
+            " changed.",
             autocompletion=_live_settings,
         ),
     ],
@@ -42,7 +43,7 @@ def set_settings(
     bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
-    """Change settings of modules that run: those that are live, as `config` shows them. At a fleet's hub the robot's
+    """Change live settings of running modules; `config` shows which are live. At a fleet's hub the robot's
     name stands before the module's: `robot1/follow.distance_m=1`."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.setting_changes import change_settings
@@ -61,16 +62,17 @@ def restart(
         str,
         typer.Argument(
             metavar="MODULE",
-            help="Its name, or that of its process, as `status` shows them.",
+            help="The name of the module, or of its process, as `status` shows them.",
             autocompletion=run_modules,
         ),
     ],
     run: options.RunOption = None,
     as_json: options.Json = False,
 ) -> None:
-    """Restart a module with its code as it is now, and those that share its process. All else goes on.
+    """Restart a module, and those that share its process, with their present code. Other processes keep running.
 
-    Its calls are cancelled. Code that can't be imported, and settings that it does not take, change nothing.
+    The calls of restarted modules are cancelled. If the code can't be imported, or does not take the module's
+    settings, nothing is restarted.
     """
     from dimos_streams.cli.bridge_client.connection import find_run_with
     from dimos_streams.cli.bridge_client.module_restart import restart_module

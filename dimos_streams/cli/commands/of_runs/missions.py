@@ -24,7 +24,8 @@ _LEFT_OUT = ("event", "id", "damage", "why_cut")
 
 def missions(
     mission: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Show this one, by its id or its beginning.")
+        str | None,
+        typer.Argument(metavar="ID", help="The id of a mission, or its beginning: show what happened in this one."),
     ] = None,
     run: options.KeptRunOption = None,
     as_json: options.Json = False,

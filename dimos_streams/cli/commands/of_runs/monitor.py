@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import while_read
 
 
 def monitor(
@@ -22,4 +23,4 @@ def monitor(
     from dimos_streams.cli.consoles.monitor_console import watch
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(watch(find_bridge(bridge), agent, as_json=as_json))
+    run_async(while_read(watch(find_bridge(bridge), agent, as_json=as_json)))

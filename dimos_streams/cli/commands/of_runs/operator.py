@@ -25,10 +25,12 @@ Approval = Annotated[
     str,
     typer.Argument(
         metavar="ID[@REVISION]",
-        help="The approval's id, or its beginning; see `approvals`. ID@REVISION: refused if it has another one.",
+        help="The approval's id, or its beginning; see `approvals`. With ID@REVISION the decision is refused if"
+        " the call "
+        "has been changed since that revision.",
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason that the agent is told.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +45,14 @@ class OperatorOptions:
 
 def approvals(
     approval: Annotated[
-        str, typer.Argument(metavar="[ID]", help="The approval's id, or its beginning: only that one.")
+        str, typer.Argument(metavar="[ID]", help="The approval's id, or its beginning: show only this one.")
     ] = "",
     *,
     chosen: OperatorOptions,
 ) -> None:
     """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans.
 
-    Exit code 1 if an agent has not said what waits at it.
+    Exit code 1 if an agent has not answered what waits for approval.
     """
     from dimos_streams.cli.bridge_client.operator_commands import pending_approvals
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
@@ -84,7 +86,7 @@ def approve(
     *,
     chosen: OperatorOptions,
 ) -> None:
-    """Let a call begin that waits for approval, as it is shown then, or with changed arguments."""
+    """Let a call begin that waits for approval, with the arguments that are then shown, or with changed ones."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
@@ -121,7 +123,7 @@ def step(
         str,
         typer.Argument(
             metavar=STEP_WORDS,
-            help="Step mode on or off; once lets the oldest call go that waits, ID that one and no other.",
+            help="on and off switch step mode; once lets the oldest waiting call begin; ID lets that call begin.",
             autocompletion=lambda: ["on", "off", "once"],
         ),
     ] = "once",
@@ -134,7 +136,8 @@ def step(
 
 def abort(
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Take back what was done, newest first, as far as possible.")
+        bool,
+        typer.Option("--rollback", help="Also undo what the missions have done, newest first, as far as possible."),
     ] = False,
     reason: Reason = "",
     *,
@@ -145,11 +148,14 @@ def abort(
 
 
 def undo(
-    count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
+    count: Annotated[
+        int, typer.Argument(metavar="[COUNT]", min=1, help="The number of calls to undo, newest first.")
+    ] = 1,
     *,
     chosen: OperatorOptions,
 ) -> None:
-    """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
+    """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be
+    undone."""
     _command("undo", {"count": count}, chosen)
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.robot_orders import OrderResult
     from dimos_streams.client.orders import Order
 
-_ROBOT = typer.Argument(metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.")
+_ROBOT = typer.Argument(metavar="[ROBOT]", help="The namespace of a robot (`robot1`). Without it: every robot.")
 Robot = Annotated[str, _ROBOT]
 Released = Annotated[str | None, _ROBOT]
-Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.")]
+Reason = Annotated[str, typer.Option("--reason", help="The reason that is shown while robots are stopped.")]
 
 
 def stop_robot(

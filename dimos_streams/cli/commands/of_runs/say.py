@@ -25,7 +25,11 @@ def say(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.")],
     agent: options.AgentName = "",
     now: Annotated[
-        bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
+        bool,
+        typer.Option(
+            "--now",
+            help="Interrupt the answer that the agent is giving, so that it hears this next. Running calls continue.",
+        ),
     ] = False,
     wait: call_options.Wait = "answer",
     timeout: call_options.Timeout = None,
@@ -37,11 +41,11 @@ def say(
     'robot1: …', or choose one with `--agent`.
 
     A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. This command
-    shows what the input leads to, and `follow` shows any other call.
+    shows the calls that the input leads to; `follow` shows any other call.
 
-    With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
-    otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
-    that comes before the reply counts in the same way.
+    With `--wait close` it continues until all that the input began is over, and exits with 0 only if that completed;
+    otherwise the last line, or with `--json` `data.result.reason` of the last event, says why. Without it, this also
+    holds for an end that comes before the reply.
 
     Where the agent is paused this command waits until somebody resumes it, with a terminal or a `--timeout`; without
     both it takes back what was said, and exits with 1.

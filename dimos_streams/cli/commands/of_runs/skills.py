@@ -23,7 +23,7 @@ def skills(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A skill: only that one, with all that it states.",
+            help="The name of a skill: describe only this one.",
             autocompletion=completion.skills,
         ),
     ] = None,
@@ -67,10 +67,11 @@ def _list(found: Sequence[OfferedSkill]) -> None:
 
 def _find_skill(name: str, offered: Sequence[OfferedSkill]) -> OfferedSkill:
     """Return the skill of a name, which may have its namespace with slashes. Raises ``UnknownSkillError``."""
+    from dimos_streams.common.names import skill_meant
     from dimos_streams.skill import public_names
 
     found = {skill.name: skill for skill in offered}
-    try:
-        return found[public_names(name)[0]]
-    except KeyError:
-        raise UnknownSkillError(name, found) from None
+    meant = skill_meant(public_names(name)[0], found)
+    if meant is None:
+        raise UnknownSkillError(name, found)
+    return found[meant]

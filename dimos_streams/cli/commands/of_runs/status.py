@@ -27,14 +27,17 @@ def status(
         bool,
         typer.Option(
             "--ready",
-            help="Exit with 1 unless a run lives and all of each is there and answers: processes (none that"
-            " keeps failing), modules, bridge."
-            " What they do, or may not do, such as STOPPED and NOT ending, changes nothing in that.",
+            help="Exit with 1 unless there is a living run, and each has its processes (none of which keeps failing),"
+            " its modules and a bridge that answers. A robot that is STOPPED, or a call that is NOT ending, does not"
+            " count against a run.",
         ),
     ] = False,
     every: Annotated[
         bool,
-        typer.Option("--all", help="Before them those that have ended and are kept, newest last: when, how, logs."),
+        typer.Option(
+            "--all",
+            help="First list the runs that have ended and are still kept, newest last: when, how, and their logs.",
+        ),
     ] = False,
     run: options.OnlyRunOption = None,
     as_json: options.Json = False,

@@ -36,14 +36,18 @@ def stop(
     machine: options.Machine = None,
     everywhere: Annotated[
         bool,
-        typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
+        typer.Option(
+            "--everywhere",
+            help="Stop the parts of the run on all other machines, too, through the bridge, before the one here.",
+        ),
     ] = False,
-    every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Stop all living runs of this machine.")] = False,
     *,
     bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
-    """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
+    """Stop a run, and wait until all its processes have ended. Of a run on several machines, stop the part on this
+    one."""
     from dimos_streams.cli.bridge_client.connection import find_run, living_runs
     from dimos_streams.cli.bridge_client.machine_parts import part_here
 

@@ -25,8 +25,8 @@ def write_summary(ran_s: float, wall_s: float, calls: CallCounts, *, is_virtual:
 def write_json_summary(
     ran_s: float, wall_s: float, calls: CallCounts, said: Sequence[str], closes: Mapping[int, ToolEvent]
 ) -> None:
-    """Write the same as JSON, and how the mission of each text that was ``said`` has ended; ``closes`` are the closes
-    of those that have, by the text's number."""
+    """Write how long a run has lasted, how its calls have ended, and how the mission of each text that was ``said``
+    has ended, as one JSON object. ``closes`` are the closes of ended missions, by the text's number."""
     times = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3)}
     missions = [_mission(text, closes.get(number)) for number, text in enumerate(said)]
     write_json({"kind": "summary", **times, "calls": calls.to_dict(), "missions": missions})

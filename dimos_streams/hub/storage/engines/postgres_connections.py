@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.common.schemas.host_name import host_fault
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
-from dimos_streams.hub.storage.urls import check_user, shown, without_parts
+from dimos_streams.hub.storage.engines.urls import check_user, shown, without_parts
 
 if TYPE_CHECKING:
     import psycopg

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.errors import UserError
-from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
-from dimos_streams.hub.storage.postgres_connections import PostgresConnections
-from dimos_streams.hub.storage.postgres_errors import error_line
+from dimos_streams.hub.storage.engines.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
+from dimos_streams.hub.storage.engines.postgres_connections import PostgresConnections
+from dimos_streams.hub.storage.engines.postgres_errors import error_line
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 if TYPE_CHECKING:

@@ -54,7 +54,8 @@ class Transaction(ABC):
 
     @abstractmethod
     def date(self) -> int:
-        """The same by the wall clock, however often that is set: for what is kept for days, over restarts."""
+        """The time by the wall clock, µs since the Unix epoch, however often the clock is set: for what is kept for
+        days, over restarts."""
 
     @abstractmethod
     def notify(self, channel: str) -> None:

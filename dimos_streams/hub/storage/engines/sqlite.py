@@ -14,13 +14,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
-from dimos_streams.common.process.disk import real_path
+from dimos_streams.common.process.disk import at_home, real_path
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.write_turns import WriteTurns
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.write_turns import WriteTurns
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
@@ -284,7 +284,7 @@ def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
         raise UserError(
             f"--database {unreadable_url(url)!r} names no file; valid: sqlite:///FILE (a relative path), sqlite:////DIR/FILE"
         )
-    return SqliteEngine(Path(path), partition=partition)
+    return SqliteEngine(at_home(path), partition=partition)
 
 
 def _why(error: Exception) -> str:

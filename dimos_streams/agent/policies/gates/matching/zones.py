@@ -1,15 +1,26 @@
-"""Restricted zones: tells whether a call would bring the robot into one, as far as its arguments say."""
+"""Restricted zones, and whether the arguments of a call would bring the robot into one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from dimos_streams.agent.policies.gates.patterns import is_number, number_in
-from dimos_streams.agent.policies.gates.settings import Zone
-from dimos_streams.common.polygon import Point, crosses, inside
+from pydantic import AfterValidator, Field
+
+from dimos_streams.agent.policies.gates.matching.patterns import is_number, number_in
+from dimos_streams.common.polygon import Point, crosses, inside, with_inside
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.messages.planar import PlanarPose
+
+
+class Zone(FrozenModel):
+    """A part of the floor that the robot enters only by an approved plan."""
+
+    name: str
+    """The name by which refusals and maps call it."""
+    polygon: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)]
+    """The corners in the odom frame, in metres; the last is joined to the first."""
 
 
 class Zones:

@@ -1,0 +1,1 @@
+"""Database engines of a hub's storage: SQLite and PostgreSQL, with their connections, errors and URLs."""
