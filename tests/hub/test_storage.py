@@ -19,7 +19,7 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UserError
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.call_routes import _within
-from dimos_streams.hub.storage.engine import Transaction
+from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import (
     Conflicting,
     NotNext,
@@ -160,7 +160,7 @@ def test_no_transaction_that_drops_what_is_old_changes_more_than_a_few_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dimos_streams.hub.storage.calls._STEP", 4)
-    monkeypatch.setattr("dimos_streams.hub.storage.sqlite._STEP", 4)
+    monkeypatch.setattr("dimos_streams.hub.storage.engines.sqlite._STEP", 4)
     lasting = (1, 20, 120)  # the offsets of events of a call that goes on
     entries = [entry(at, call="lasting" if at in lasting else f"c{at}") for at in range(1, 121)]
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
