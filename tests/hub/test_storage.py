@@ -440,3 +440,16 @@ def test_of_two_robots_with_one_name_none_gets_a_call_and_each_what_stops_it(
     refused = storage.commands.give(command("other"))
     assert refused == "two robots call themselves 'r1': give each a name and token of its own"
     assert isinstance(storage.commands.give(command("release", path="/robots/release")), int)
+
+
+def test_a_robot_that_is_removed_leaves_its_ended_calls_as_they_ended(storage: HubStorage) -> None:
+    storage.robots.add("r1")
+    begun = [entry(offset, call=f"c{offset}", type="open") for offset in (1, 2)]
+    storage.store([batch(*begun, entry(3, "there", call="c1", type="close", outcome="completed"))])
+    storage.robots.remove("r1")
+    records = (storage.calls.find(call)[0].record for call in ("c1", "c2"))
+    ended, lost = map(CallView.model_validate_json, records)
+    assert (ended.state, ended.outcome, ended.text, ended.closed_utime) == ("closed", "completed", "there", 3)
+    assert (lost.state, lost.outcome) == ("closed", "lost")
+    assert lost.closed_utime is not None
+    assert "removed from the fleet" in lost.text
