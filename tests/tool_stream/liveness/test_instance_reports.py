@@ -303,8 +303,9 @@ async def test_who_has_just_taken_a_modules_place_runs_its_skills_and_the_one_be
 @pytest.mark.virtual_time
 async def test_what_a_passer_by_has_said_is_not_taken_for_what_the_next_one_offers() -> None:
     async with established_module() as (bus, directory):
-        for instance, skills in (("passing", ("fly",)), ("next", ())):
+        for message in (beat("passing", "fly"), beat("next")):
             await asyncio.sleep(SUPERSEDED_S)
-            bus.publish(STATUS, beat(instance, *skills))
-            await until(lambda instance=instance: directory.is_active("m", instance))
+            bus.publish(STATUS, message)
+            await asyncio.sleep(0.01)
+        assert directory.is_active("m", "next")
         assert offered(directory) == ["drive"]
