@@ -18,7 +18,7 @@ from dimos_streams.tool_stream.gateway import CallView
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
 from tests.hub.answering_robot import answering
-from tests.hub.serving import Robot, added, served_hub
+from tests.hub.serving import TIMEOUT_S, Robot, added, served_hub
 from tests.hub.stored import clock_owner, command, due, opened
 from tests.hub.test_mcp import use
 from tests.problems import problem
@@ -165,6 +165,7 @@ def test_a_hub_ends_the_call_of_a_request_that_the_hub_before_it_has_taken(tmp_p
     answers.join()
     with served_hub(database) as hub, answering(hub, robot) as (answers,):
         hub.post("/mcp", cancelled(7).model_dump(exclude_none=True), headers=session)
+        assert answers.took.acquire(timeout=TIMEOUT_S), "it is carried out, be it after the client has its answer"
         assert [command["path"] for command in answers.taken] == ["/calls/c1/cancel"]
     answers.join()
 

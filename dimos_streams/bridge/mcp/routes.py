@@ -19,8 +19,13 @@ from dimos_streams.bridge.mcp.server import RESUMING, VERSIONS, McpServer, Messa
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.tasks import ends_within, outlasting
 from dimos_streams.serving.events.event_frame import event_frame
 from dimos_streams.serving.events.event_response import EventResponse
+
+NOTICE_S = 0.5
+"""Maximum time, in seconds, for which a client waits until its notification has been carried out, which goes on after
+that: clients send nothing else meanwhile, and a call to end may be at another hub, or its robot may not answer."""
 
 
 def mount_mcp(app: FastAPI, server: McpServer) -> None:
@@ -82,7 +87,8 @@ async def _answer(server: McpServer, request: Request, message: Incoming) -> Res
     if isinstance(found, Response):
         return found
     if message.id is None or message.method is None:
-        await server.notice(found, message)
+        noting = asyncio.create_task(server.notice(found, message), name=f"a notification of {found.caller}")
+        await ends_within(NOTICE_S, outlasting(noting))
         return Response(status_code=202)
     resumes = request.headers.get(VERSION) in RESUMING
     if server.wants_stream(message, resumes=resumes) and _takes_streams(request):

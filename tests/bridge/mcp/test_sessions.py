@@ -12,20 +12,31 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from starlette.types import Message
 
 from dimos_streams import clock
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
-from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
+from dimos_streams.bridge.mcp.routes import NOTICE_S, mount_mcp
+from dimos_streams.bridge.mcp.server import McpServer
+from dimos_streams.bridge.mcp.sessions import (
+    EARLY_S,
+    MAX_REQUESTS,
+    MAX_SESSIONS,
+    Session,
+    Sessions,
+    SessionsBusyError,
+)
 from dimos_streams.bridge.mcp.tools import AGAIN_S
 from dimos_streams.common.names import is_name
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
 from tests.bridge.mcp.servers import begun_again, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
-from tests.bridge.scene import scene
+from tests.bridge.scene import closed, scene
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
 
@@ -194,6 +205,51 @@ async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_
             assert not isinstance(message, Awaited), "only those that resume are told where"
             heard.append((round(clock.monotonic() - begun), message and message["result"]["isError"]))
         assert heard == [(10, None), (20, None), (20, False)]
+
+
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_a_cancel_that_is_long_in_being_carried_out_holds_up_nothing_else_of_its_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene() as made:
+        calls, is_found = BrokerCalls(made.broker), asyncio.Event()
+
+        async def found_late(caller: str, key: str) -> str:
+            async with asyncio.timeout(30.0):
+                await is_found.wait()
+            return patrol
+
+        monkeypatch.setattr(calls, "begun_with", found_late)
+        server, session = await with_session(made, calls)
+        patrol = await made.broker.call("patrol", {}, caller=session.caller)
+        began = clock.monotonic()
+        assert await _posted(server, session, cancelled(7)) == 202
+        assert clock.monotonic() - began == pytest.approx(NOTICE_S, abs=0.01)
+        is_found.set()
+        assert (await closed(made.broker, patrol)).outcome == "cancelled"
+        began = clock.monotonic()
+        assert await _posted(server, session, cancelled(8)) == 202
+        assert clock.monotonic() == began, "what is carried out at once is answered at once"
+
+
+async def _posted(server: McpServer, session: Session, message: Incoming) -> int:
+    """The status of the answer to a message of a session."""
+    app = FastAPI()
+    mount_mcp(app, server)
+    body: Message = {"type": "http.request", "body": message.model_dump_json(exclude_none=True).encode()}
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b""}
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return body
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app({**scope, "headers": [(b"mcp-session-id", session.id.encode())]}, receive, send)
+    status: int = sent[0]["status"]
+    return status
 
 
 @pytest.mark.feature("F8")
