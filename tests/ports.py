@@ -19,8 +19,9 @@ _DDS_FIRST, _DDS_STEP, _DDS_TAKEN = 7_400, 250, 100
 """Where the UDP ports of DDS begin, how far those of its domains are apart, and how many of these robots may take."""
 
 _steps = itertools.count(random.SystemRandom().randrange(_BEYOND))
-_claims: dict[int, tuple[int, socket.socket]] = {}
-"""What each process has for its own, itself and those that it was forked from, and what shows others that it has."""
+_claims: dict[int, tuple[int, int]] = {}
+"""What each process has for its own, itself and those that it was forked from, and the descriptor of the socket that
+shows others that it has."""
 
 
 def free_port() -> int:
@@ -71,7 +72,7 @@ def _own() -> int:
     return _claims[process][0]
 
 
-def _claim() -> tuple[int, socket.socket]:
+def _claim() -> tuple[int, int]:
     for number in range(PROCESSES):
         shown = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
@@ -81,5 +82,5 @@ def _claim() -> tuple[int, socket.socket]:
             if error.errno != errno.EADDRINUSE:
                 raise
         else:
-            return number, shown
+            return number, shown.detach()  # the end of the process closes it
     raise AssertionError(f"{PROCESSES} processes have all ports of tests")

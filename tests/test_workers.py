@@ -26,7 +26,7 @@ def test_processes_take_ports_of_their_own_also_those_of_other_sessions(monkeypa
             taken += [{each % ports.PROCESSES for each in (free_port(), free_udp_port(), free_port())}]
     finally:
         for _, shown in ports._claims.values():
-            shown.close()
+            os.close(shown)
     assert len(set().union(*taken)) == len(taken) == sum(map(len, taken))
 
 

@@ -37,7 +37,13 @@ _WORDS = {
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
-"""Values of one document, each alias counted with all that it stands for."""
+"""Values of one document, each alias counted with all that it stands for, a text as one more for each hundred
+characters."""
+_TEXT = 100
+"""Number of characters for which a text counts as one value more."""
+_LEAST_VALUES = 1000
+"""Values that the text of a single value may stand for, however short it is; a longer one for one each character and
+some more, which none without aliases has."""
 _MAX_NUMBER = 20_000
 """Characters of a number, which has far fewer digits."""
 _YAML_TAG = "tag:yaml.org,2002:"
@@ -47,6 +53,10 @@ _NO_SCALARS = frozenset(f"{_YAML_TAG}{name}" for name in ("binary", "map", "omap
 """The tags with which the parser makes of a text what plain data have no text for."""
 _MAX_KEPT = 20_000
 """The length of the longest text, in characters, whose data is kept."""
+
+
+class TooManyValuesError(BlueprintError):
+    """Raised if a text stands for more values than it may, mostly by aliases of aliases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +133,12 @@ def documents_beside(path: FilePath) -> list[str]:
     return sorted(file.name for file in path.parent.glob("*.y*ml"))
 
 
-def parse_document(text: str, origin: str) -> Document:
-    """Parse a YAML text. Raises ``BlueprintError`` if it is not valid, a key comes twice or a tag is unknown."""
+def parse_document(text: str, origin: str, *, most: int = MAX_VALUES) -> Document:
+    """Parse a YAML text. Raises ``BlueprintError`` if it is not valid, a key comes twice or a tag is unknown, and
+    ``TooManyValuesError`` if it stands for more than ``most`` values."""
     read = _read if len(text) <= _MAX_KEPT else _read.__wrapped__
     try:
-        data, lines = read(text, origin)
+        data, lines = read(text, origin, most)
         return Document(origin, copy.deepcopy(data), lines)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -138,9 +149,13 @@ def parse_document(text: str, origin: str) -> Document:
 
 
 def value_of(text: str) -> tuple[Any, str]:
-    """Return what a text means as YAML; or the text itself, with the reason if it looks like a list or an object."""
+    """Return what a text means as YAML; or the text itself, with the reason if it looks like a list or an object, or
+    its aliases stand for too much: whoever gives one in a request keeps its reader busy for no longer than its length
+    lets expect."""
     try:
-        return parse_document(text, "value").data, ""
+        return parse_document(text, "value", most=min(_LEAST_VALUES + len(text), MAX_VALUES)).data, ""
+    except TooManyValuesError as error:
+        return text, error.problems[0].text
     except BlueprintError as error:
         return text, error.problems[0].text if text.lstrip().startswith(("[", "{")) else ""
 
@@ -159,10 +174,10 @@ def display_path(path: FilePath) -> str:
 
 
 @functools.lru_cache(maxsize=32)
-def _read(text: str, origin: str) -> tuple[Any, Mapping[Path, int]]:
+def _read(text: str, origin: str, most: int) -> tuple[Any, Mapping[Path, int]]:
     """Return the data of a text, not to be changed, and the line of each value: one that many blueprints include is
     read as often."""
-    reader = _NodeReader(origin)
+    reader = _NodeReader(origin, most)
     return reader.read(text), reader.lines
 
 
@@ -180,8 +195,9 @@ class _Scanner(Scanner):
 class _NodeReader:
     """Turns YAML nodes into plain data and notes where each came from."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, most: int) -> None:
         self.lines: dict[Path, int] = {}
+        self._most = most
         self._values = 0
         self._origin = origin
         self._yaml = YAML(typ="safe", pure=True)
@@ -194,11 +210,9 @@ class _NodeReader:
     def _plain(self, node: Node, path: Path) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
-        self._values += 1
         if len(path) > MAX_DEPTH:
             self._fail(f"values are nested deeper than {MAX_DEPTH}, or an alias is in what it stands for", line)
-        if self._values > MAX_VALUES:
-            self._fail(f"the file stands for more than {MAX_VALUES} values, aliases counted in full", line)
+        self._count(node, line)
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -210,6 +224,13 @@ class _NodeReader:
         except ValueError as error:
             self._fail(f"{shortened(str(node.value), 40)!r} can't be read: {error}", line)
         return well_formed(value) if isinstance(value, str) else value
+
+    def _count(self, node: Node, line: int) -> None:
+        """Count a value. Raises ``TooManyValuesError``."""
+        self._values += 1 + (len(node.value) // _TEXT if isinstance(node.value, str) else 0)
+        if self._values > self._most:
+            text = f"it stands for more than {self._most} values, aliases counted in full"
+            raise TooManyValuesError([Problem(text, f"{self._origin}:{line}")])
 
     def _scalar(self, node: Node) -> Any:
         """A text, a number, a truth value or None. Raises ``ValueError``."""
@@ -235,6 +256,7 @@ class _NodeReader:
             if key in data:
                 self._fail(f"key {key!r} is there twice, also at line {self.lines[(*path, key)]}", line)
             self.lines[(*path, key)] = line
+            self._values += len(key) // _TEXT
             data[well_formed(key)] = self._plain(value_node, (*path, key))
         return data
 

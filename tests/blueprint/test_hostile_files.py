@@ -8,7 +8,7 @@ import pytest
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import MAX_MODULES
-from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES, read_document
+from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES, read_document, value_of
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from tests.blueprint.checked import check_reference
@@ -27,8 +27,31 @@ def line_of(write: Write, text: str) -> str:
 def test_aliases_count_with_all_that_they_stand_for(write: Write) -> None:
     levels = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    expected = f"hostile.yaml:1: the file stands for more than {MAX_VALUES} values, aliases counted in full"
+    expected = f"hostile.yaml:1: it stands for more than {MAX_VALUES} values, aliases counted in full"
     assert line_of(write, "\n".join(levels)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[&a [1,1,1,1,1,1,1,1], &b [*a,*a,*a,*a,*a,*a], &c [*b,*b,*b,*b,*b,*b], *c, *c, *c]",
+        "- &a [1,1,1,1,1,1,1,1]\n- &b [*a,*a,*a,*a,*a,*a]\n- &c [*b,*b,*b,*b,*b,*b]\n- [*c,*c,*c]",
+        f"[&a {'a' * 5000}{', *a' * 200}]",
+        f"[&a {{{'a' * 900}: 1}}{', *a' * 1200}]",
+    ],
+)
+def test_the_aliases_of_a_single_value_stand_for_as_much_as_its_length_lets_expect(text: str) -> None:
+    assert value_of(text) == (
+        text,
+        f"it stands for more than {1000 + len(text)} values, aliases counted in full",
+    )
+
+
+@pytest.mark.parametrize("text", [f"[{','.join('1' * 1500)}]", "[&a {x: 1, y: 2}, *a, *a]", f"[{'a' * 50_000}]"])
+def test_an_honest_single_value_meets_no_bound(text: str) -> None:
+    value, why = value_of(text)
+    assert why == ""
+    assert isinstance(value, list)
 
 
 @pytest.mark.parametrize("text", ["modules: &all {camera: *all}", f"description: {'[' * 300}{']' * 300}"])

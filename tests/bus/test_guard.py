@@ -16,6 +16,7 @@ from dimos_streams.bus import create_bus, packet_filter
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.subscription import Mark, Ration
 from tests.helpers import few_files, until
+from tests.ports import free_udp_port
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -349,11 +350,10 @@ def test_a_bus_without_a_file_for_its_filter_has_it_follow_what_is_wanted_later(
 
 
 def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:
-    host = "127.88.77.66"  # where nobody else has a port
+    host, port = "127.88.77.66", free_udp_port()  # which nobody has at any address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as older, socket.socket() as stream:
         older.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        older.bind((host, 0))
-        port = older.getsockname()[1]
+        older.bind((host, port))
         before = packet_filter.open_fds()
         assert {older.fileno(), stream.fileno()} <= before
         assert guard.sockets_of(before, port) == []

@@ -24,8 +24,9 @@ REPOSITORY = Path(__file__).parents[2]
 ROVER = "tests/cli/rover.yaml"
 _MARK = "CLI_TEST_MARK"
 _BOUND_S = 45.0
-_COLD = frozenset({"--virtual-time", "replay"})
-"""What must be the same every time, whatever order Python gives to sets."""
+_KEPT = frozenset({"--virtual-time", "--record"})
+"""What is recorded in virtual time is compared with what is played of it, or recorded once more: it must be the same,
+whatever order Python gives to sets."""
 _AT_THE_START = ("PYTHONIOENCODING", "PYTHONPATH", "PYTHONUTF8", "LC_ALL")
 """Python looks at them only then."""
 
@@ -67,22 +68,28 @@ class Machine:
 
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> Result:
         """Run a command to its end."""
-        environment = self.environment | environment
-        if not _COLD.isdisjoint(arguments) or any(
-            environment.get(name) != os.environ.get(name) for name in _AT_THE_START
+        own = self.environment | environment
+        if (
+            "replay" in arguments
+            or _KEPT.issubset(arguments)
+            or any(own.get(name) != os.environ.get(name) for name in _AT_THE_START)
         ):
-            done = subprocess.run(
-                _command(arguments),
-                input=stdin,
-                capture_output=True,
-                text=True,
-                timeout=_BOUND_S,
-                cwd=REPOSITORY,
-                env=environment,
-                check=False,
-            )
-        else:
-            done = run_warm(arguments, stdin, environment, REPOSITORY, self.mark, _BOUND_S)
+            return self.cold(*arguments, stdin=stdin, **environment)
+        done = run_warm(arguments, stdin, own, REPOSITORY, self.mark, _BOUND_S)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def cold(self, *arguments: str, stdin: str = "", **environment: str) -> Result:
+        """The same, from Python's start: with an order of sets of its own."""
+        done = subprocess.run(
+            _command(arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_BOUND_S,
+            cwd=REPOSITORY,
+            env=self.environment | environment,
+            check=False,
+        )
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.terminal import output
+from dimos_streams.cli.terminal.screen import ScreenLine, TerminalScreen
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.runtime.processes.output import LossyFile, lines_to
 from tests.helpers import fill
 
+LINE = ScreenLine(0.0, "run", "ready")
 SAID = "error: standard output can't be written: No space left on device\n"
 
 
@@ -96,6 +99,39 @@ def test_other_commands_fail_and_a_reader_that_has_gone_ends_a_run(failing: Call
     with signals.handle_with(received.append), output.outliving_output() as lost:
         output.write("one")
     assert (len(received), lost.why) == (1, "")
+
+
+@contextmanager
+def _closed_terminal(screen: TerminalScreen) -> Iterator[None]:
+    """A block whose standard output is a terminal that was closed after a line had been shown on it."""
+    window, terminal = os.openpty()
+    with open(terminal, "w") as stream, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm")
+        patch.setattr(sys, "stdout", stream)
+        screen.show(LINE)
+        os.close(window)
+        yield
+        output.write("a summary")
+
+
+def test_a_run_outlives_the_terminal_on_which_it_draws(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever logs out after `run … & disown` leaves a robot that goes on."""
+    screen = TerminalScreen()
+    with output.outliving_output() as lost, _closed_terminal(screen):
+        screen.progress("a call", LINE)
+        screen.show(LINE)
+        screen.forget("a call", leave=True)
+        screen.close()
+    assert lost.why == "Input/output error"
+    assert capsys.readouterr().err == "error: standard output can't be written: Input/output error\n"
+
+
+def test_a_command_that_draws_on_a_closed_terminal_ends_with_the_reason_once() -> None:
+    screen = TerminalScreen()
+    with _closed_terminal(screen):
+        with pytest.raises(DimosStreamsError, match=r"^standard output can't be written: Input/output error$"):
+            screen.show(LINE)
+        screen.close()
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

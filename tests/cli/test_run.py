@@ -122,7 +122,7 @@ def test_a_blueprint_without_a_bridge_shows_what_is_on_the_bus(machine: Machine)
 
 def test_virtual_time_is_the_same_every_time(machine: Machine) -> None:
     arguments = ["run", ROVER, "--virtual-time", "--say", "move 100 m", "--exit-when-done", "--json"]
-    first, second = machine(*arguments), machine(*arguments)
+    first, second = machine.cold(*arguments), machine.cold(*arguments)
     assert first.code == second.code == 0
     assert first.json_lines[:-1] == second.json_lines[:-1]
     summary = first.json_lines[-1]

@@ -1,8 +1,8 @@
 """Commands as forks of a process that has imported what they import: real processes, without a start of Python each.
 
 All of them have one seed for the order of sets, and find imported what they might have forgotten to import: what that
-could hide is left to the commands of the README, and to those that ``Machine.started`` starts, which begin with
-nothing.
+could hide is left to the commands of the README, and to those of ``Machine.cold`` and ``Machine.started``, which
+begin with nothing.
 """
 
 from __future__ import annotations

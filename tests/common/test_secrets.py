@@ -34,6 +34,7 @@ from dimos_streams.common.secrets import (
     checked,
     has_secret_setting,
     know,
+    know_environment,
     know_settings,
     know_url,
     masked,
@@ -161,11 +162,26 @@ def test_what_can_be_no_secret_is_not_held_up(key: str) -> None:
 
 
 def test_a_short_secret_is_noted_and_not_looked_for(settled_log: pytest.LogCaptureFixture) -> None:
-    know("robot", where="OPENAI_API_KEY")
+    for key in (None, "", "robots-key", "robot"):
+        know(key, where="OPENAI_API_KEY")
     assert redacted("the robot moves") == "the robot moves"
     assert settled_log.messages == [
         "OPENAI_API_KEY has fewer than 6 characters: texts that contain it are not redacted"
     ]
+
+
+def test_the_secrets_of_the_environment_are_found_without_the_urls_that_they_are_in() -> None:
+    know_environment(
+        {
+            "OPENAI_API_KEY": "openais-key",
+            "DIMOS_STREAMS_TOKEN": "bridges-token",
+            "BACKUP": "ssh://me:backup-key@nas",
+            "BROKEN": "http://me@[x",
+            "HOME": "/home/someone",
+        }
+    )
+    said = "openais-key bridges-token backup-key /home/someone"
+    assert redacted(said) == f"{REDACTED} {REDACTED} {REDACTED} /home/someone"
 
 
 def test_a_url_shows_neither_user_nor_password() -> None:

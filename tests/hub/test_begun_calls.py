@@ -19,7 +19,7 @@ from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
 from tests.hub.answering_robot import answering
 from tests.hub.serving import TIMEOUT_S, Robot, added, served_hub
-from tests.hub.stored import clock_owner, command, opened
+from tests.hub.stored import clock_owner, command, due, opened
 from tests.hub.test_mcp import use
 from tests.problems import problem
 
@@ -103,11 +103,14 @@ def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(
         _answered(storage, "r1", "k3", "/calls", {"call_id": 3})
         assert storage.calls.begun_with("k1") == (("r1", "c1"), False)
         assert storage.calls.begun_with("k2") == storage.calls.begun_with("k3") == (None, False)
+        storage.commands.give(command("k5", robot="r1", path="/calls", expires_in_s=60.0))
+        assert [each.path for each in due(storage, "stream-1")] == ["/calls"]
         storage.commands.give(command("k4", robot="r1", path="/calls", expires_in_s=60.0))
         assert storage.calls.begun_with("k4") == (None, True)
         later = storage.now() + 61_000_000
         monkeypatch.setattr(clock_owner(storage), "now", lambda _: later)
         assert storage.calls.begun_with("k4") == (None, False), "no robot has taken it in time"
+        assert storage.calls.begun_with("k5") == (None, True), "its robot has it, and may be without a link"
 
 
 @pytest.mark.virtual_time

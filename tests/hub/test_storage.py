@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import tracemalloc
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -17,6 +19,7 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UserError
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.call_routes import _within
+from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import (
     Conflicting,
     NotNext,
@@ -150,6 +153,33 @@ def test_numbers_that_were_lost_make_nothing_before_them_old(storage: HubStorage
     with storage.engine.transaction() as db:
         db.run("UPDATE events SET stored = ? WHERE seq <= 70", clock.KNOWN_FROM_US)
     assert storage.trim(Retention()) == (51, 192)
+
+
+@pytest.mark.feature("H2")
+def test_no_transaction_that_drops_what_is_old_changes_more_than_a_few_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.storage.calls._STEP", 4)
+    monkeypatch.setattr("dimos_streams.hub.storage.engines.sqlite._STEP", 4)
+    lasting = (1, 20, 120)  # the offsets of events of a call that goes on
+    entries = [entry(at, call="lasting" if at in lasting else f"c{at}") for at in range(1, 121)]
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        storage.store([batch(*entries)])
+        begin, changes = storage.engine.transaction, list[int]()
+
+        @contextlib.contextmanager
+        def counted() -> Iterator[Transaction]:
+            with begin() as db:
+                ((before,),) = db.rows("SELECT total_changes()")
+                yield db
+                ((after,),) = db.rows("SELECT total_changes()")
+                changes.append(after - before)
+
+        monkeypatch.setattr(storage.engine, "transaction", counted)
+        assert storage.trim(Retention(events=60)) == (51, 120)
+        kept = [row.call_id for row in storage.calls.newest(200, robot=None, state=None, before=None)]
+        assert kept == [*(f"c{at}" for at in range(119, 50, -1)), "lasting"]
+        assert (sum(changes), max(changes)) == (1 + 50 + 48, 4)
 
 
 @pytest.mark.slow
@@ -410,3 +440,16 @@ def test_of_two_robots_with_one_name_none_gets_a_call_and_each_what_stops_it(
     refused = storage.commands.give(command("other"))
     assert refused == "two robots call themselves 'r1': give each a name and token of its own"
     assert isinstance(storage.commands.give(command("release", path="/robots/release")), int)
+
+
+def test_a_robot_that_is_removed_leaves_its_ended_calls_as_they_ended(storage: HubStorage) -> None:
+    storage.robots.add("r1")
+    begun = [entry(offset, call=f"c{offset}", type="open") for offset in (1, 2)]
+    storage.store([batch(*begun, entry(3, "there", call="c1", type="close", outcome="completed"))])
+    storage.robots.remove("r1")
+    records = (storage.calls.find(call)[0].record for call in ("c1", "c2"))
+    ended, lost = map(CallView.model_validate_json, records)
+    assert (ended.state, ended.outcome, ended.text, ended.closed_utime) == ("closed", "completed", "there", 3)
+    assert (lost.state, lost.outcome) == ("closed", "lost")
+    assert lost.closed_utime is not None
+    assert "removed from the fleet" in lost.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -159,7 +160,7 @@ class Split:
         """Number, type and data of the events of each call behind an offset, as the bridge has journalled them."""
         (path,) = self.state.glob("brain/runs/*/journal.sqlite")
         found = defaultdict(list)
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             rows = db.execute(
                 "SELECT call_id, seq, type, body FROM events WHERE offset > ? ORDER BY offset", (after,)
             )

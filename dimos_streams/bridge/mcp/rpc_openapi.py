@@ -29,7 +29,17 @@ _RESULT = {
     "required": ["jsonrpc", "id", "result"],
     "properties": {"jsonrpc": {"const": "2.0"}, "id": _ID, "result": {"type": "object"}},
 }
-_MESSAGES = {"text/event-stream": {"schema": {"type": "string"}}}
+_SAID = {
+    "type": "object",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "method": {"type": "string", "description": "Such as `notifications/progress`."},
+        "params": {"type": "object"},
+    },
+}
+_MESSAGES = {"text/event-stream": {"schema": {"anyOf": [_RESULT, _ERROR, _SAID]}}}
+"""What one event of such a stream has as its data."""
 
 
 def _header(name: str, text: str) -> dict[str, Any]:
@@ -58,7 +68,8 @@ def _refusals(*statuses: int, takes_body: bool = False) -> Described:
 POST: dict[str, Any] = {
     "responses": {
         200: {
-            "description": "The answer; to a call of a skill as server-sent events, for clients that read them.",
+            "description": "The answer; to a call of a skill as server-sent events, for clients that read them, each"
+            " with a message as its `data`, of which the answer comes last.",
             "content": {"application/json": {"schema": {"anyOf": [_RESULT, _ERROR]}}, **_MESSAGES},
             "headers": {SESSION: {"description": "Of the answer to `initialize`.", "schema": {"type": "string"}}},
         },
@@ -75,7 +86,7 @@ POST: dict[str, Any] = {
 }
 GET: dict[str, Any] = {
     "responses": {
-        200: {"description": "Messages as server-sent events.", "content": _MESSAGES},
+        200: {"description": "Server-sent events, each with a message as its `data`.", "content": _MESSAGES},
         **_refusals(400, 404, 406, 410, 503),
     },
     "openapi_extra": {

@@ -133,12 +133,18 @@ def _print(text: str) -> None:
         print(text, file=_output(), flush=True)
     except OSError as error:
         _give_up_output()
-        if isinstance(error, BrokenPipeError):
-            signals.deliver(signal.SIGPIPE)
-        elif _outlived:
-            _outlived[-1].add(str(error.strerror))
-        else:
-            raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
+        lose(error)
+
+
+def lose(error: OSError) -> None:
+    """Do what is to be done where standard output can't be written. Raises ``DimosStreamsError`` in commands that
+    don't go on without it."""
+    if isinstance(error, BrokenPipeError):
+        signals.deliver(signal.SIGPIPE)
+    elif _outlived:
+        _outlived[-1].add(str(error.strerror))
+    else:
+        raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
 
 
 @contextmanager

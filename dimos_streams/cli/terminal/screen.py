@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from dimos_streams import clock
-from dimos_streams.cli.terminal.output import write_lines
+from dimos_streams.cli.terminal.output import lose, write_lines
 from dimos_streams.common.printable import CONTINUATION, printable
 from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 
@@ -133,6 +136,36 @@ class LogScreen:
         """See ``Screen``."""
 
 
+class _Drawn:
+    """Standard output as a library draws on it. Of a terminal that is gone it hears nothing, and what is drawn goes
+    nowhere: raised within the library, the error would end a robot's run wherever it has something to show."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> int:
+        with self._losing():
+            self._terminal.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._losing():
+            self._terminal.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._terminal, name)
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # in its place, so that what is left in the buffer goes, too
+            os.dup2(nowhere, self._terminal.fileno())
+            os.close(nowhere)
+            lose(error)
+
+
 class TerminalScreen:
     """A screen that keeps the progress of each key on a line of its own below all others."""
 
@@ -183,8 +216,10 @@ class TerminalScreen:
             from rich.console import Console, Group
             from rich.live import Live
 
-            # It redraws when we say so: no thread is needed.
-            self._live = Live(Group(), console=Console(), auto_refresh=False, transient=True)
+            console = Console(file=cast("TextIO", _Drawn(sys.stdout)))
+            # It redraws when we say so: no thread is needed. What is not on the terminal needs no room above it.
+            on_it = sys.stderr.isatty()
+            self._live = Live(Group(), console=console, auto_refresh=False, transient=True, redirect_stderr=on_it)
             self._live.start()
         return self._live
 

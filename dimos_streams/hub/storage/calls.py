@@ -18,6 +18,8 @@ from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 _SELECT = "SELECT robot, call_id, first_seq, closed, record FROM calls"
 _AT_ONCE = 200
 """Maximum number of calls that one statement asks for."""
+_STEP = 1000
+"""Maximum number of calls that one transaction looks at to drop those that are old: others wait for it."""
 _LATELY = 10_000
 """Number of the newest commands among whose answers a call is looked for of which no event has come."""
 
@@ -33,6 +35,21 @@ class CallTable:
         """The calls with an id: one, unless several robots have chosen the same."""
         with self._engine.reading() as db:
             return [_call(row) for row in db.rows(f"{_SELECT} WHERE call_id = ?", call_id)]
+
+    def drop_before(self, seq: int) -> None:
+        """Forget the calls whose events all have lower numbers. They are looked for among those that began before
+        it: there may be millions of others."""
+        after, upto = 0, 0
+        while upto < seq - 1:
+            with self._engine.transaction() as db:
+                last = db.rows(
+                    "SELECT first_seq FROM calls WHERE first_seq > ? AND first_seq < ? ORDER BY first_seq"
+                    " LIMIT 1 OFFSET ?",
+                    after, seq, _STEP - 1,
+                )  # fmt: skip
+                upto = int(last[0][0]) if last else seq - 1
+                db.run("DELETE FROM calls WHERE first_seq > ? AND first_seq <= ? AND last_seq < ?", after, upto, seq)
+            after = upto
 
     def begun_at(self, call_id: str) -> list[str]:
         """The robots whose answers to requests for a call have named this one lately, whichever hub was asked; the

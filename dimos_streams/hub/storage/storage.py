@@ -181,7 +181,6 @@ class HubStorage:
             # Noted before it is so: a hub that is killed in between leaves nothing out that readers are not told of.
             db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
             db.run("UPDATE fleet SET skipped = 0 WHERE skipped <> 0 AND skipped_upto < ?", first)
-            db.run("DELETE FROM calls WHERE last_seq < ?", first)
             db.run(
                 "DELETE FROM journals WHERE stored >= ? AND stored < ? AND NOT EXISTS"
                 " (SELECT 1 FROM robots WHERE robots.name = journals.robot AND robots.journal = journals.journal)",
@@ -194,6 +193,7 @@ class HubStorage:
                 JOURNALS,
             )
         self.commands.forget(retention.command_s)
+        self.calls.drop_before(first)
         self.engine.drop_before(first)
         return self.bounds()
 

@@ -29,7 +29,7 @@ SHADOW_RADIUS = 0.38
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """The surface that each pixel shows, one after another, without shadows of people."""
+    """The surfaces that all pixels show, one after another, without shadows of people."""
 
     colour: Integers
     """The indices of their colours."""
@@ -47,7 +47,7 @@ class _Surface:
 
 @dataclass(frozen=True, slots=True)
 class _Still:
-    """A view of all that never moves, from one place."""
+    """The part of a scene that never moves, seen from one place."""
 
     hits: Hits
     surface: _Surface

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.settings.pending_changes import PendingChanges
+from dimos_streams.bridge.calls.settings import live_settings
+from dimos_streams.bridge.calls.settings.pending_changes import PendingChanges, UnknownChangeError
 from dimos_streams.bridge.calls.settings.rollback_file import ROLLBACK_WITHIN_S
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     CallRejectedError,
@@ -34,7 +37,7 @@ from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.scene import Scene, SimulatedProcess, closed, collect, scene
+from tests.bridge.scene import Scene, SimulatedProcess, closed, collect, event, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]
@@ -487,3 +490,28 @@ def _state(world: Scene, name: str) -> dict[str, Any]:
     view = world.broker.directory.module(name)
     assert view is not None
     return dict(view.state)
+
+
+_REFUSED = {"outcome": "failed", "error": "SettingsError"}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "said"),
+    [
+        ({"outcome": "completed", "result": "done"}, SkillUnavailableError, "module 'worker' has not changed"),
+        ({**_REFUSED, "result": {"a.b": "no", "": "nor this"}}, SettingsError, "worker.a.b: no; worker: nor this"),
+        ({**_REFUSED, "result": "no"}, SettingsError, "worker: jammed"),
+        ({"outcome": "failed", "result": {"a": "no"}}, SkillUnavailableError, "has not changed its settings: failed"),
+        ({"outcome": "timed_out", "error": "SettingsError"}, SkillUnavailableError, "has not changed its settings"),
+        ({"outcome": "lost"}, UnknownChangeError, "nobody knows whether module 'worker' has changed"),
+    ],
+)
+async def test_whatever_a_module_answers_it_is_said_what_became_of_the_change(
+    data: dict[str, Any], kind: type[SkillError], said: str
+) -> None:
+    """Modules may be programs of others, which answer as they like."""
+    call = CallState.from_event(event(1, "open"))
+    call.apply(event(2, "close", text="jammed", data=data))
+    with pytest.raises(kind, match=re.escape(said)) as raised:
+        live_settings._result_of(call, only_check=False)
+    assert type(raised.value) is kind

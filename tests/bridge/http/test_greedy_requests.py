@@ -395,3 +395,40 @@ async def test_a_body_that_is_too_large_takes_no_room_of_others_nor_is_read_if_i
     scope = {"type": "http", "method": "POST", "path": "/calls", "query_string": b"", "headers": headers}
     await guarded(scope, receive, send)
     assert (statuses, guarded._bodies, len(pieces)) == ([413], 0, 4 if asks_first else 0)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("announced", "taken", "closes"),
+    [
+        (None, guard.MAX_DRAINED // guard.MAX_BODY + 1, True),
+        (guard.MAX_DRAINED + 1, 0, True),
+        (2 * guard.MAX_BODY, 2, False),
+    ],
+    ids=["without an end", "far too large", "too large"],
+)
+async def test_of_a_body_that_is_too_large_so_much_is_read_that_the_connection_can_be_kept(
+    announced: int | None, taken: int, closes: bool
+) -> None:
+    pieces, ends = 0, list[bool]()
+
+    async def app(*_: object) -> None:
+        raise AssertionError("nobody is asked to read it")
+
+    async def receive() -> dict[str, Any]:
+        nonlocal pieces
+        pieces += 1
+        assert pieces <= taken
+        return {"type": "http.request", "body": b" " * guard.MAX_BODY, "more_body": closes or pieces < taken}
+
+    async def send(message: Any) -> None:
+        if "status" in message:
+            assert message["status"] == 413
+            ends.append((b"connection", b"close") in message["headers"])
+
+    length = (b"transfer-encoding", b"chunked") if announced is None else (b"content-length", b"%d" % announced)
+    guarded = guard.Guard(app, host="127.0.0.1", token=None)
+    headers = [(b"host", b"localhost"), length]
+    scope = {"type": "http", "method": "POST", "path": "/calls", "query_string": b"", "headers": headers}
+    await guarded(scope, receive, send)
+    assert (pieces, ends, guarded._bodies) == (taken, [closes], 0)

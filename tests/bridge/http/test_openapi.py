@@ -15,6 +15,7 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
+from dimos_streams.bridge.mcp.messages import notification
 from dimos_streams.common.names import KEY_RULE
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.serving.problem_kinds import KINDS
@@ -312,3 +313,18 @@ def test_a_kind_of_problem_has_one_status_and_one_title() -> None:
             assert path.partition("=")[2] in answer["detail"]
         assert {kind: len(titles) for kind, titles in seen.items()} == dict.fromkeys(seen, 1)
         assert len(seen) == 3
+
+
+def test_each_message_of_a_stream_of_mcp_is_as_it_is_described() -> None:
+    count = {"name": "count", "arguments": {"label": "a", "to": 2}, "_meta": {"progressToken": "p"}}
+    with documented() as (bridge, document):
+        session = requests.post(f"{bridge.url}/mcp", json=HELLO, timeout=10).headers["Mcp-Session-Id"]
+        headers = {"Mcp-Session-Id": session, "Accept": "application/json, text/event-stream"}
+        asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": count}
+        said = requests.post(f"{bridge.url}/mcp", json=asked, headers=headers, timeout=10).text
+        *_, answer = (line.removeprefix("data: ") for line in said.splitlines() if line.startswith("data: {"))
+        content = document.content["paths"]["/mcp"]["post"]["responses"]["200"]["content"]
+        described = Draft202012Validator(content["text/event-stream"]["schema"])
+        progress = notification("notifications/progress", progressToken="p", progress=1, message="so far")
+        assert [described.is_valid(each) for each in (json.loads(answer), progress)] == [True, True]
+        assert [described.is_valid(each) for each in ({"jsonrpc": "2.0"}, answer)] == [False, False]

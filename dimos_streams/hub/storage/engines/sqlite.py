@@ -24,7 +24,7 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
-_STEP = 10_000
+_STEP = 2000
 """Maximum number of events that are deleted in one transaction: others wait for it."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
 
