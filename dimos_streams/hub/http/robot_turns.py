@@ -11,13 +11,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dimos_streams import clock
 from dimos_streams.hub.http.robot_tokens import PREFIX
+from dimos_streams.serving.received import reads
 
 _PACED = frozenset({"batches", "reports"})
 """What may cost tens of milliseconds to read."""
 _PACED_AT_A_TIME = 3
 """Maximum number of each of these of a robot that are worked on: one, and what cut links have left half sent."""
 _AT_A_TIME = 4
-"""Maximum number of other requests of a robot that are worked on; one that is sound has three connections."""
+"""Maximum number of other requests of a robot that bring something and are worked on, and of those that only read.
+The one for a new stream of commands, by which the robot hears of a stop, thus waits for nothing that is half sent. A
+robot that is sound has three connections."""
 _AT_ONCE_S = 1.0
 """The pauses, in seconds, that a robot may leave out: it may have been silent, and has several things to say."""
 
@@ -30,7 +33,7 @@ class RobotTurns:
         """``pace_s`` returns the pause, in seconds, that robots are asked to leave between their batches."""
         self._app = app
         self._pace_s = pace_s
-        self._places = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_A_TIME))
+        self._places = defaultdict[tuple[str, bool], asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_A_TIME))
         self._lines = defaultdict[tuple[str, str], _Line](_Line)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,7 +42,7 @@ class RobotTurns:
             if what in _PACED:
                 await stack.enter_async_context(self._lines[robot, what].turn(self._pace_s))
             else:
-                await stack.enter_async_context(self._places[robot])
+                await stack.enter_async_context(self._places[robot, reads(scope)])
 
             async def send_on(message: Message) -> None:
                 if message["type"] == "http.response.start":
