@@ -159,6 +159,16 @@ def test_the_oldest_events_go_where_all_of_them_take_too_many_bytes(storage: Hub
     assert storage.trim(Retention(megabytes=1)) == kept, "what was deleted takes nothing"
 
 
+@pytest.mark.feature("H2")
+def test_no_more_events_go_than_must_where_the_records_of_calls_take_more_than_they_do(storage: HubStorage) -> None:
+    storage.store([batch(*(entry(at, _noise(at), call=f"c{at}") for at in range(1, 151)))])
+    kept = storage.trim(Retention(megabytes=1))
+    records = storage.calls.newest(1000, robot=None, state=None, before=None)
+    taken = sum(len(each.body) for each in storage.read(Query(0), 1000, ALL).entries)
+    assert len(records) == kept.last + 1 - kept.first
+    assert 1_000_000 // 2 < taken + sum(len(each.record) for each in records) <= 1_000_000
+
+
 def _noise(seed: int) -> str:
     """A text that no database makes shorter."""
     return base64.b64encode(Random(seed).randbytes(6000)).decode()

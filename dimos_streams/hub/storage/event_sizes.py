@@ -9,6 +9,9 @@ from dimos_streams.hub.storage.rows import ROW_BYTES, KeptRange
 
 _CHUNK = 1000
 """Number of events whose sizes are added up at once."""
+_AT_MOST = 4
+"""The room that dropping events gives, at most, by their own bytes: the records of their calls go with them, which
+may have each text twice."""
 SHARES = 16
 """The bound is this many shares: one may come before it is looked at again, one while events are dropped, and one is
 dropped at once."""
@@ -25,7 +28,8 @@ class EventSizes:
         """The bytes of each whole chunk, by its first number."""
 
     def to_keep(self, kept: KeptRange, max_bytes: int) -> KeptRange | None:
-        """The part of a range that is to be kept so that it takes no more than so many bytes; None for all of it."""
+        """The part of a range that is to be kept so that it takes less, where it takes more than so many bytes; None
+        for all of it. Ask again once the rest is dropped: how much that gives is known then."""
         for each in [each for each in self._sums if each < kept.first]:
             del self._sums[each]
         share = max_bytes // SHARES
@@ -34,7 +38,7 @@ class EventSizes:
             used = self._total(kept)
         if used <= most or kept.first > kept.last:
             return None
-        return KeptRange(self._first_without(kept, used - most + share), kept.last)
+        return KeptRange(self._first_without(kept, (used - most + share) // _AT_MOST), kept.last)
 
     def _total(self, kept: KeptRange) -> int:
         with self._engine.reading() as db:
