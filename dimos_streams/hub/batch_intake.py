@@ -46,6 +46,8 @@ class BatchIntake:
         """``stored`` is called when there are new events."""
         self.entries = 0
         """Number of entries that were stored, or had been stored before."""
+        self.bytes = 0
+        """The bytes that those take at most."""
         self.pace_s = _PACE_S[0]
         """The pause, in seconds, that robots had better leave between their batches."""
         self._storage = storage
@@ -59,6 +61,7 @@ class BatchIntake:
         self._most = min(_LEAST, _MOST)
         """Number of entries from which on no further batch joins the next transaction."""
         self._has_come = asyncio.Event()
+        self._has_stored = asyncio.Event()
 
     @property
     def trouble(self) -> str:
@@ -77,6 +80,12 @@ class BatchIntake:
         self._count += len(batch.entries)
         self._has_come.set()
         return await future
+
+    async def until_bytes(self, count: int) -> None:
+        """Wait until ``bytes`` is no less than that."""
+        while self.bytes < count:
+            self._has_stored.clear()
+            await self._has_stored.wait()
 
     async def run(self) -> None:
         """Store what waits, until cancelled."""
@@ -98,6 +107,8 @@ class BatchIntake:
             else:
                 self._failed = None
                 self.entries += sum(len(batch.entries) for batch, _ in group)
+                self.bytes += sum(batch.size for batch, _ in group)
+                self._has_stored.set()
                 for (_, future), each in zip(group, answers, strict=True):
                     if not future.done():  # else the robot is gone
                         future.set_result(each)

@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import __version__
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.event_sizes import SHARES
 from dimos_streams.hub.threads import in_thread
 
 _OTHERS_S = 5.0
@@ -31,15 +33,17 @@ class Upkeep:
         self.database_bytes = 0
         """The size of the database."""
         self._had_trouble = False
+        self._due = 0
+        """The bytes that are stored when it is time again to drop what is old, however little time has passed."""
 
     async def trim(self) -> None:
-        """Drop what is old, again and again, until cancelled."""
-        await _again(self._trim, _TRIM_S)
+        """Drop what is old, again and again, until cancelled: the sooner the more comes."""
+        await _again(self._trim, lambda: ends_within(_TRIM_S, self._parts.intake.until_bytes(self._due)))
 
     async def watch(self) -> None:
         """Look who else is there, again and again, until cancelled. This waits for no trimming: a database that takes
         no note of it counts as away."""
-        await _again(self._watch, _OTHERS_S)
+        await _again(self._watch, lambda: asyncio.sleep(_OTHERS_S))
 
     async def look_around(self) -> None:
         """Note that this hub is there, and which others are. Raises ``StorageUnavailableError``."""
@@ -65,6 +69,7 @@ class Upkeep:
 
     async def _trim(self) -> None:
         parts = self._parts
+        self._due = parts.intake.bytes + parts.settings.retention.max_bytes // SHARES
         bounds = await in_thread(parts.threads.upkeep, parts.storage.trim, parts.settings.retention)
         parts.feed.note_first(bounds.first)
         self.database_bytes = await in_thread(parts.threads.upkeep, parts.storage.engine.size)
@@ -80,7 +85,7 @@ class Upkeep:
             _logger.warning("the hub's database %s works again", engine.where)
 
 
-async def _again(work: Callable[[], Awaitable[None]], period_s: float) -> None:
+async def _again(work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[object]]) -> None:
     """Do something again and again, also after it has failed."""
     while True:
         try:
@@ -89,4 +94,4 @@ async def _again(work: Callable[[], Awaitable[None]], period_s: float) -> None:
             _log.warning("the hub's database can't be looked after: %s", error)
         except Exception:  # the hub serves without it, too
             _log.exception("the hub's database can't be looked after because of a defect")
-        await asyncio.sleep(period_s)
+        await pause()

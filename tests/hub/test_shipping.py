@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
 from dimos_streams.hub import process
 from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
-from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.rows import Retention, StorageUnavailableError, Taken
 from dimos_streams.hub.storage.storage import PARTITION, HubStorage, open_engine
 from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub
+from tests.hub.stored import batch, command, numbered, opened
 from tests.problems import problem
 
 
@@ -177,6 +180,32 @@ def test_a_second_hub_on_a_file_and_a_taken_port_are_told_in_a_line(
         assert not second._connections
         with pytest.raises(UserError, match="needs a token for operators"), served_hub(database, host="0.0.0.0"):
             pass
+
+
+@pytest.mark.feature("H2")
+def test_what_is_too_much_goes_while_it_comes(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database, retention=Retention(megabytes=1)) as hub:
+        for first in range(1, 31, 3):
+            long = [encoded_event(n, event(n, "x" * 50_000)) for n in range(first, first + 3)]
+            assert robot.ship(hub, *long).status_code == 200
+        with contextlib.closing(sqlite3.connect(tmp_path / "hub.sqlite")) as db:
+            # Looked at every minute it would not be noticed in this time.
+            wait_for(lambda: db.execute("SELECT first_seq FROM fleet").fetchone() > (1,), 30.0)
+
+
+def test_events_leave_the_last_of_a_disk_to_orders(small_disk: Path) -> None:
+    with opened(f"sqlite:///{small_disk}/hub.sqlite") as storage:
+        storage.store([batch(*numbered(1, 2))])
+        filler = fill(small_disk)
+        with filler.open("r+b") as file:
+            file.truncate(filler.stat().st_size - 900_000)
+        with pytest.raises(StorageUnavailableError, match=r"is full but for \d+ kB: the last 1048 are for orders"):
+            storage.store([batch(*numbered(3, 4))])
+        assert isinstance(storage.commands.give(command(path="/robots/stop")), int)
+        filler.unlink()
+        assert storage.store([batch(*numbered(3, 4))]) == [Taken(4)]
 
 
 @pytest.mark.slow

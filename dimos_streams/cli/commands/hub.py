@@ -94,6 +94,17 @@ def serve(
             " at a time.",
         ),
     ] = _DEFAULTS.retention.events,
+    keep_mb: Annotated[
+        int,
+        typer.Option(
+            "--keep-mb",
+            metavar="MB",
+            min=50,
+            max=1_000_000_000,
+            help="Let the database take at most this number of megabytes; the oldest events are dropped before it"
+            " does.",
+        ),
+    ] = _DEFAULTS.retention.megabytes,
 ) -> None:
     """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
     if context.invoked_subcommand is not None:
@@ -109,7 +120,7 @@ def serve(
         token=_token(context, token, token_file),
         allowed_hosts=tuple(allowed_host or ()),
         connections=connections,
-        retention=Retention(days=keep_days, events=keep_events),
+        retention=Retention(days=keep_days, events=keep_events, megabytes=keep_mb),
     )
     _allow_files(connections)
     run_async(_serve(settings))

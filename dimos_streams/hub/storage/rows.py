@@ -11,6 +11,8 @@ from dimos_streams.errors import DimosStreamsError, UserError
 if TYPE_CHECKING:
     from dimos_streams.fleet.commands import Method, Outcome, Role
 
+ROW_BYTES = 150
+"""Bytes that an event takes in a database besides its JSON, about: the other columns, and the indexes."""
 _MOST_DAYS = 36_500
 
 
@@ -29,6 +31,11 @@ class RobotBatch:
     robot: str
     journal: str
     entries: tuple[BatchEntry, ...]
+
+    @property
+    def size(self) -> int:
+        """The most that its events take in a database, in bytes: a call's record may have its text twice."""
+        return sum(ROW_BYTES + 3 * len(entry.body.encode(errors="replace")) for entry in self.entries)
 
 
 class BatchEntry(NamedTuple):
@@ -79,13 +86,21 @@ class KeptRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The bounds of what is kept. What is older goes, a whole partition at a time."""
+    """The bounds of what is kept. What is older goes, a whole partition at a time where its bytes don't matter."""
 
     days: float = 30.0
     """Maximum age, in days since the hub has stored it."""
     events: int = 20_000_000
+    megabytes: int = 30_000
+    """Maximum size, in 10^6 bytes: 1500 bytes for each event, of which an honest one takes 600 with its indexes, and
+    its calls' records something. A usual disk has room for it."""
     command_s: float = 3600.0
     """Time, in seconds, for which ended commands are remembered, so that whoever asks again gets the same answer."""
+
+    @property
+    def max_bytes(self) -> int:
+        """Maximum size in bytes."""
+        return self.megabytes * 1_000_000
 
     def __post_init__(self) -> None:
         """Raise ``UserError`` for days before which there is no date."""

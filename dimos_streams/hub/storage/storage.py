@@ -11,6 +11,7 @@ from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.engines.engine import EVENTS, Engine, Row, Transaction, check_tables
 from dimos_streams.hub.storage.engines.urls import shown
+from dimos_streams.hub.storage.event_sizes import EventSizes
 from dimos_streams.hub.storage.locked_journals import LockedJournals
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
@@ -66,6 +67,7 @@ class HubStorage:
         self.noted_at = clock.monotonic()
         """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self.sequence = EventSequence(engine)
+        self._sizes = EventSizes(engine)
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -113,6 +115,7 @@ class HubStorage:
 
     def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
         """Store what is new in batches, in their order and in one transaction; return what became of each."""
+        self.engine.check_disk()
         self.engine.make_room(self.sequence.last + sum(len(batch.entries) for batch in batches))
         with self.engine.transaction() as db:
             journals = LockedJournals(db, {(batch.robot, batch.journal) for batch in batches})
@@ -172,6 +175,18 @@ class HubStorage:
 
     def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""
+        first = self._forget_old(retention)
+        self.commands.forget(retention.command_s)
+        self._drop_before(first)
+        while bounds := self._sizes.to_keep(self.bounds(), retention.max_bytes):
+            with self.engine.transaction() as db:
+                db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", bounds.first, bounds.first)
+            self._drop_before(bounds.first)
+        return self.bounds()
+
+    def _forget_old(self, retention: Retention) -> int:
+        """Note the first number that is to be kept by its age and by how many there are; return it. What else is too
+        old is forgotten."""
         with self.engine.transaction() as db:
             first, last, skipped = db.rows("SELECT first_seq, last_seq, skipped FROM fleet")[0]
             before = db.date() - int(retention.days * 86_400 * _US)
@@ -192,10 +207,11 @@ class HubStorage:
                 " ORDER BY stored DESC, id DESC) AS place FROM journals) AS placed WHERE place > ?)",
                 JOURNALS,
             )
-        self.commands.forget(retention.command_s)
+        return int(first)
+
+    def _drop_before(self, first: int) -> None:
         self.calls.drop_before(first)
         self.engine.drop_before(first)
-        return self.bounds()
 
     def others(self, name: str, url: str, valid_s: float) -> list[tuple[str, str, str]]:
         """Note that this hub is there; return name, version and URL of the other hubs."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
 
 Row = tuple[Any, ...]
@@ -15,6 +16,11 @@ Wake = Callable[[str], None]
 
 EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
 """The channels for notices between hubs."""
+STEP = 2000
+"""Maximum number of events that are deleted in one transaction: others wait for it."""
+_FIRST_STEP = 100
+_LONGEST_S = 0.05
+"""Time, in seconds, from which on fewer are deleted in the next one."""
 _OF_A_HUB = frozenset({"fleet", "journals", "commands", "hubs"})
 """Tables that together no other program has."""
 
@@ -83,6 +89,10 @@ class Engine(ABC):
     trouble: str = ""
     """The reason why a transaction failed, until the hub has noted again that it is there, and read who
     its robots are; empty without one."""
+    text_bytes: str
+    """The SQL of the bytes that the text in a column takes, whose name goes into the braces."""
+    reuses_room: bool
+    """Whether what is deleted counts no longer in ``used`` at once: its room is used again."""
     history: str = ""
     """The history of numbers that the database must have in all transactions; empty where any will do."""
 
@@ -125,9 +135,27 @@ class Engine(ABC):
     def make_room(self, last_seq: int) -> None:
         """Make sure that there are partitions for the events to come."""
 
-    @abstractmethod
+    def check_disk(self) -> None:
+        """Raise ``StorageUnavailableError`` if the disk has so little room that no events may take it; a database
+        server's disk can't be seen."""
+        return
+
     def drop_before(self, seq: int) -> None:
-        """Drop the partitions whose events all have lower numbers."""
+        """Drop the events that have lower numbers, in transactions for which nobody waits long."""
+        step = min(_FIRST_STEP, STEP)
+        while True:
+            began = clock.monotonic()
+            with self.transaction() as db:
+                ((first,),) = db.rows("SELECT min(seq) FROM events")
+                if first is None or first >= seq:
+                    return
+                db.run("DELETE FROM events WHERE seq < ?", min(first + step, seq))
+            took = clock.monotonic() - began
+            step = max(step // 2, 1) if took > _LONGEST_S else min(2 * step, STEP)
+
+    @abstractmethod
+    def used(self) -> int:
+        """Bytes that all that is stored takes, or took when it was most: see ``reuses_room``."""
 
     @abstractmethod
     def size(self) -> int:

@@ -38,6 +38,8 @@ class PostgresEngine(Engine):
     identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
     numbering = ("SELECT setval('commands_id_seq', greatest(?::bigint, nextval('commands_id_seq') + ?::bigint))",)
     partitioned = " PARTITION BY RANGE (seq)"
+    text_bytes = "pg_column_size({})"
+    reuses_room = False
 
     def __init__(self, url: str, *, partition: int) -> None:
         """Raises ``UserError`` as ``PostgresConnections`` does."""
@@ -152,13 +154,18 @@ class PostgresEngine(Engine):
         self._room_upto = upto
 
     def drop_before(self, seq: int) -> None:
-        """See ``Engine``."""
+        """See ``Engine``. Whole partitions are dropped at once, and their room is free."""
         with self.transaction() as db:
             old = [name for name, _, to in _partitions(db) if to <= seq]
         for name in old:
             with self.transaction() as db:
                 db.run("SET LOCAL lock_timeout = '2s'")
                 db.run(f"DROP TABLE IF EXISTS {name}")
+        super().drop_before(seq)
+
+    def used(self) -> int:
+        """See ``Engine``. The server uses the room of what is deleted again after a while, and gives none back."""
+        return self.size()
 
     def size(self) -> int:
         """See ``Engine``."""

@@ -18,14 +18,13 @@ from dimos_streams.common.process.disk import at_home, real_path
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.hub.storage.engines.disk_room import check_room
 from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction, Wake, check_tables
 from dimos_streams.hub.storage.engines.write_turns import WriteTurns
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
-_STEP = 2000
-"""Maximum number of events that are deleted in one transaction: others wait for it."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
 
 
@@ -40,6 +39,8 @@ class SqliteEngine(Engine):
         "UPDATE sqlite_sequence SET seq = max(?, seq + ?) WHERE name = 'commands'",
     )
     partitioned = ""
+    text_bytes = "length(CAST({} AS BLOB))"
+    reuses_room = True
 
     def __init__(self, path: Path, *, partition: int) -> None:
         self.where = str(path)
@@ -155,15 +156,20 @@ class SqliteEngine(Engine):
     def make_room(self, last_seq: int) -> None:
         """See ``Engine``: a table has no partitions here."""
 
-    def drop_before(self, seq: int) -> None:
-        """See ``Engine``. The table's rows are in the order of their numbers: a partition is a range of them."""
-        kept = seq - (seq - 1) % self.partition
-        while True:
-            with self.transaction() as db:
-                ((first,),) = db.rows("SELECT min(seq) FROM events")
-                if first is None or first >= kept:
-                    return
-                db.run("DELETE FROM events WHERE seq < ?", min(first + _STEP, kept))
+    def check_disk(self) -> None:
+        """See ``Engine``."""
+        check_room(self._path, lambda: self._room()[1])
+
+    def used(self) -> int:
+        """See ``Engine``."""
+        return self._room()[0]
+
+    def _room(self) -> tuple[int, int]:
+        """The bytes of the file that are used, and those that are free in it."""
+        with self.reading() as db:
+            names = ("page_count", "freelist_count", "page_size")
+            pages, free, size = (int(db.rows(f"PRAGMA {name}")[0][0]) for name in names)
+        return (pages - free) * size, free * size
 
     def size(self) -> int:
         """See ``Engine``."""
@@ -206,6 +212,8 @@ class SqliteEngine(Engine):
                 db.execute("PRAGMA journal_mode=WAL")
                 # What a robot was told to be stored it may forget: no commit may be lost with the power.
                 db.execute("PRAGMA synchronous=FULL")
+                # To write over what is dropped would take as long as to write it, and as much of the disk.
+                db.execute("PRAGMA secure_delete=OFF")
             except BaseException:
                 db.close()
                 raise
