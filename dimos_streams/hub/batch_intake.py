@@ -23,8 +23,8 @@ _MOST = 10_000
 _LEAST = 500
 """Minimum of that number: with fewer a transaction costs more than what is in it."""
 _LONGEST_S = 0.1
-"""Time, in seconds, that a transaction is to take at most: with SQLite a stop of a robot waits for several, each one
-behind another."""
+"""Time, in seconds, that a transaction is to take at most where orders wait for it: a stop of a robot waits for
+several, each one behind another."""
 _PACE_S = (0.05, 2.0)
 """Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what it takes, at the
 pace of the newest transaction, to store that and all that waits, within these."""
@@ -42,8 +42,11 @@ class HubBusyError(DimosStreamsError):
 class BatchIntake:
     """Stores batches: all that have come during one transaction are stored in the next one."""
 
-    def __init__(self, storage: HubStorage, executor: Executor, stored: Callable[[], None]) -> None:
-        """``stored`` is called when there are new events."""
+    def __init__(
+        self, storage: HubStorage, executor: Executor, stored: Callable[[], None], *, holds_up_orders: bool
+    ) -> None:
+        """``stored`` is called when there are new events. ``holds_up_orders`` is for a database in which nobody else
+        writes during a transaction."""
         self.entries = 0
         """Number of entries that were stored, or had been stored before."""
         self.bytes = 0
@@ -58,7 +61,8 @@ class BatchIntake:
         """The reason why the newest transaction failed, and the time until which that counts."""
         self._count = 0
         """Number of entries in ``_waiting``, at most ``MAX_WAITING``."""
-        self._most = min(_LEAST, _MOST)
+        self._holds_up_orders = holds_up_orders
+        self._most = min(_LEAST, _MOST) if holds_up_orders else _MOST
         """Number of entries from which on no further batch joins the next transaction."""
         self._has_come = asyncio.Event()
         self._has_stored = asyncio.Event()
@@ -117,7 +121,7 @@ class BatchIntake:
 
     def _keep_pace(self, entries: int, took: float) -> None:
         """Note how long a transaction of so many entries has taken."""
-        if took > _LONGEST_S:
+        if self._holds_up_orders and took > _LONGEST_S:
             self._most = max(int(entries * _LONGEST_S / took), min(_LEAST, _MOST))
         elif entries >= self._most:
             self._most = min(2 * self._most, _MOST)

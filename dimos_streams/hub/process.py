@@ -92,7 +92,7 @@ class FleetHub:
             settings=self.settings,
             storage=storage,
             threads=threads,
-            intake=BatchIntake(storage, threads.others, feed.wake),
+            intake=BatchIntake(storage, threads.others, feed.wake, holds_up_orders=storage.engine.has_one_writer),
             feed=feed,
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),

@@ -30,7 +30,7 @@ from tests.hub.stored import batch, numbered
 async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_intake, "MAX_WAITING", 5)
     storage = HubStorage(open_engine(f"sqlite:///{tmp_path}/hub.sqlite"))
-    intake = BatchIntake(storage, ThreadPoolExecutor(1), lambda: None)
+    intake = BatchIntake(storage, ThreadPoolExecutor(1), lambda: None, holds_up_orders=True)
     waiting = asyncio.create_task(intake.store(batch(*numbered(1, 3))))
     await asyncio.sleep(0)
     with pytest.raises(HubBusyError, match="3 events wait"):
@@ -52,7 +52,7 @@ def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
     async def main() -> None:
         with opened_storage(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as threads:
             storage.open()
-            intake = BatchIntake(storage, threads, lambda: stored.append(intake.entries))
+            intake = BatchIntake(storage, threads, lambda: stored.append(intake.entries), holds_up_orders=True)
             batches = (numbered(1, 3), numbered(4, 4), numbered(5, 5))
             waiting = [asyncio.create_task(intake.store(batch(*entries))) for entries in batches]
             await asyncio.sleep(0)
@@ -65,8 +65,11 @@ def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
     assert stored == [3, 5]
 
 
-def test_a_transaction_has_no_more_entries_than_it_stores_in_a_tenth_of_a_second(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("holds_up_orders", "at_first", "then"), [(True, [500] * 10, [500, 1000, 2000, 1500]), (False, [5000], [5000])]
+)
+def test_a_transaction_for_which_orders_wait_has_what_it_stores_in_a_tenth_of_a_second(
+    holds_up_orders: bool, at_first: list[int], then: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, sizes, entry_s = [0.0], list[int](), [0.0005]
     monkeypatch.setattr(batch_intake, "clock", SimpleNamespace(monotonic=lambda: now[0]))
@@ -79,7 +82,8 @@ def test_a_transaction_has_no_more_entries_than_it_stores_in_a_tenth_of_a_second
 
     async def main() -> None:
         with ThreadPoolExecutor(1) as threads:
-            intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None)
+            storage = cast("HubStorage", Storage())
+            intake = BatchIntake(storage, threads, lambda: None, holds_up_orders=holds_up_orders)
             each = batch(*numbered(1, 100))
             for seconds in (0.0005, 0.00001):
                 entry_s[0] = seconds
@@ -91,8 +95,9 @@ def test_a_transaction_has_no_more_entries_than_it_stores_in_a_tenth_of_a_second
                 await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(main())
-    assert sizes[:10] == [500] * 10, "0.25 s each: with fewer a transaction costs more than what is in it"
-    assert sizes[10:] == [500, 1000, 2000, 1500]
+    count = len(at_first)
+    assert sizes[:count] == at_first, "500 take 0.25 s: with fewer a transaction costs more than what is in it"
+    assert sizes[count:] == then
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ async def test_a_batch_with_which_no_robot_comes_again_is_trouble_for_a_minute(
         def store(self, batches: object) -> list[TakeAnswer]:
             raise error
 
-    intake = BatchIntake(cast("HubStorage", Storage()), ThreadPoolExecutor(1), lambda: None)
+    intake = BatchIntake(cast("HubStorage", Storage()), ThreadPoolExecutor(1), lambda: None, holds_up_orders=True)
     running = asyncio.create_task(intake.run())
     with pytest.raises(type(error)):
         await intake.store(batch(*numbered(1, 3)))
@@ -131,7 +136,7 @@ def test_robots_are_asked_to_leave_time_for_what_waits(monkeypatch: pytest.Monke
                 return [Taken(each.entries[-1].last) for each in batches]
 
         with ThreadPoolExecutor(1) as threads:
-            intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None)
+            intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None, holds_up_orders=True)
             waiting = [asyncio.create_task(intake.store(batch(*numbered(1, 1000)))) for _ in range(3)]
             await asyncio.sleep(0)
             running = asyncio.create_task(intake.run())

@@ -48,7 +48,7 @@ def test_each_robot_that_waits_is_answered_though_one_has_gone() -> None:
     async def work() -> None:
         storage = _Storage()
         with ThreadPoolExecutor(1) as threads:
-            intake = BatchIntake(storage, threads, lambda: None)  # type: ignore[arg-type]
+            intake = BatchIntake(storage, threads, lambda: None, holds_up_orders=True)  # type: ignore[arg-type]
             for is_down in (False, True):
                 storage.is_down = is_down
                 waiting = [asyncio.create_task(intake.store(batch(*numbered(1, last)))) for last in (1, 2, 3)]

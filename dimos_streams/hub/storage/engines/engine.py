@@ -93,6 +93,8 @@ class Engine(ABC):
     """The SQL of the bytes that the text in a column takes, whose name goes into the braces."""
     reuses_room: bool
     """Whether what is deleted counts no longer in ``used`` at once: its room is used again."""
+    has_one_writer: bool
+    """Whether nobody else writes during a transaction."""
     history: str = ""
     """The history of numbers that the database must have in all transactions; empty where any will do."""
 

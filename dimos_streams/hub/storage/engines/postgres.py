@@ -40,6 +40,7 @@ class PostgresEngine(Engine):
     partitioned = " PARTITION BY RANGE (seq)"
     text_bytes = "pg_column_size({})"
     reuses_room = False
+    has_one_writer = False
 
     def __init__(self, url: str, *, partition: int) -> None:
         """Raises ``UserError`` as ``PostgresConnections`` does."""

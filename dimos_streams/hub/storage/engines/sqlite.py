@@ -41,6 +41,7 @@ class SqliteEngine(Engine):
     partitioned = ""
     text_bytes = "length(CAST({} AS BLOB))"
     reuses_room = True
+    has_one_writer = True
 
     def __init__(self, path: Path, *, partition: int) -> None:
         self.where = str(path)
