@@ -43,6 +43,16 @@ async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: p
         task.cancel()
 
 
+async def store_all(intake: BatchIntake, batches: Sequence[RobotBatch]) -> None:
+    """Have all of them wait before the first is stored."""
+    waiting = [asyncio.create_task(intake.store(each)) for each in batches]
+    await asyncio.sleep(0)
+    running = asyncio.create_task(intake.run())
+    await asyncio.gather(*waiting)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,13 +63,7 @@ def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
         with opened_storage(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as threads:
             storage.open()
             intake = BatchIntake(storage, threads, lambda: stored.append(intake.entries), holds_up_orders=True)
-            batches = (numbered(1, 3), numbered(4, 4), numbered(5, 5))
-            waiting = [asyncio.create_task(intake.store(batch(*entries))) for entries in batches]
-            await asyncio.sleep(0)
-            running = asyncio.create_task(intake.run())
-            await asyncio.gather(*waiting)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await store_all(intake, [batch(*numbered(1, 3)), batch(*numbered(4, 4)), batch(*numbered(5, 5))])
 
     asyncio.run(main())
     assert stored == [3, 5]
@@ -87,12 +91,7 @@ def test_a_transaction_for_which_orders_wait_has_what_it_stores_in_a_tenth_of_a_
             each = batch(*numbered(1, 100))
             for seconds in (0.0005, 0.00001):
                 entry_s[0] = seconds
-                waiting = [asyncio.create_task(intake.store(each)) for _ in range(50)]
-                await asyncio.sleep(0)
-                running = asyncio.create_task(intake.run())
-                await asyncio.gather(*waiting)
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+                await store_all(intake, [each] * 50)
 
     asyncio.run(main())
     count = len(at_first)
@@ -137,12 +136,7 @@ def test_robots_are_asked_to_leave_time_for_what_waits(monkeypatch: pytest.Monke
 
         with ThreadPoolExecutor(1) as threads:
             intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None, holds_up_orders=True)
-            waiting = [asyncio.create_task(intake.store(batch(*numbered(1, 1000)))) for _ in range(3)]
-            await asyncio.sleep(0)
-            running = asyncio.create_task(intake.run())
-            await asyncio.gather(*waiting)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await store_all(intake, [batch(*numbered(1, 1000))] * 3)
 
     asyncio.run(main())
     assert paces == pytest.approx([0.05, 0.6, 0.4])
