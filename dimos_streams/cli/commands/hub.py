@@ -28,6 +28,42 @@ Database = Annotated[
     ),
 ]
 RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="The robot's name: letters, digits, - and _.")]
+_Connections = Annotated[
+    int,
+    typer.Option(
+        "--connections",
+        min=16,
+        max=100_000,
+        help="The largest number of connections at a time. Each robot has three.",
+    ),
+]
+_KeepDays = Annotated[
+    float,
+    typer.Option(
+        "--keep-days",
+        min=0.001,
+        help="Drop events that are older than this number of days, a partition at a time.",
+    ),
+]
+_KeepEvents = Annotated[
+    int,
+    typer.Option(
+        "--keep-events",
+        min=1,
+        help="Keep at most this number of events, the newest; older ones are dropped, a partition of a million"
+        " at a time.",
+    ),
+]
+_KeepMb = Annotated[
+    int,
+    typer.Option(
+        "--keep-mb",
+        metavar="MB",
+        min=50,
+        max=1_000_000_000,
+        help="Let the database take at most this number of megabytes; the oldest events are dropped before it does.",
+    ),
+]
 _DEFAULTS = HubSettings()
 
 
@@ -68,43 +104,10 @@ def serve(
             help="A further name under which robots and clients reach the hub. May be given several times.",
         ),
     ] = None,
-    connections: Annotated[
-        int,
-        typer.Option(
-            "--connections",
-            min=16,
-            max=100_000,
-            help="The largest number of connections at a time. Each robot has three.",
-        ),
-    ] = _DEFAULTS.connections,
-    keep_days: Annotated[
-        float,
-        typer.Option(
-            "--keep-days",
-            min=0.001,
-            help="Drop events that are older than this number of days, a partition at a time.",
-        ),
-    ] = _DEFAULTS.retention.days,
-    keep_events: Annotated[
-        int,
-        typer.Option(
-            "--keep-events",
-            min=1,
-            help="Keep at most this number of events, the newest; older ones are dropped, a partition of a million"
-            " at a time.",
-        ),
-    ] = _DEFAULTS.retention.events,
-    keep_mb: Annotated[
-        int,
-        typer.Option(
-            "--keep-mb",
-            metavar="MB",
-            min=50,
-            max=1_000_000_000,
-            help="Let the database take at most this number of megabytes; the oldest events are dropped before it"
-            " does.",
-        ),
-    ] = _DEFAULTS.retention.megabytes,
+    connections: _Connections = _DEFAULTS.connections,
+    keep_days: _KeepDays = _DEFAULTS.retention.days,
+    keep_events: _KeepEvents = _DEFAULTS.retention.events,
+    keep_mb: _KeepMb = _DEFAULTS.retention.megabytes,
 ) -> None:
     """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
     if context.invoked_subcommand is not None:
