@@ -27,8 +27,7 @@ class RunRequest:
             "--say",
             metavar="TEXT",
             help="What to tell the agent once everything is ready. With several agents, begin with the name of one: "
-            "'robot1: …'. "
-            "May be given several times.",
+            "'robot1: …'. May be given several times.",
         ),
     ] = None
     duration_s: Annotated[
@@ -104,9 +103,8 @@ class RunRequest:
             "--port",
             min=1,
             max=65535,
-            help="The port on which the bridge serves HTTP. Without it: usually 7780; in virtual time the bridge"
-            " serves "
-            "only if a port is given, and only for watching.",
+            help="The port on which the bridge serves HTTP. Without it: usually 7780; in virtual time the bridge "
+            "serves only if a port is given, and only for watching.",
         ),
     ] = None
     token: Token = None
@@ -135,9 +133,8 @@ class RunRequest:
         typer.Option(
             "--record-channels",
             metavar="PATTERN",
-            help="Record only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given"
-            " several "
-            "times.",
+            help="Record only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given "
+            "several times.",
         ),
     ] = None
     record_without: Annotated[

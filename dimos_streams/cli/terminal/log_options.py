@@ -27,9 +27,8 @@ OntoRun = Annotated[
     bool,
     typer.Option(
         "--onto-run",
-        help="Play also onto a bus on which a run has a robot. The robot takes recorded messages for real ones and"
-        " obeys "
-        "recorded commands, even velocities that bypass its velocity gate.",
+        help="Play also onto a bus on which a run has a robot. The robot takes recorded messages for real ones and "
+        "obeys recorded commands, even velocities that bypass its velocity gate.",
     ),
 ]
 Modules = Annotated[
@@ -68,9 +67,8 @@ class PartChoice:
         typer.Option(
             "--channels",
             metavar="PATTERN",
-            help="Take only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given"
-            " several "
-            "times.",
+            help="Take only topics ('/robot1/*') or channels ('*#sensor_msgs.Image') that match. May be given "
+            "several times.",
         ),
     ] = None
     without: Annotated[

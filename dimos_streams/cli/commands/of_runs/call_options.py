@@ -84,9 +84,8 @@ class NewCall:
         Literal["allow", "reject", "replace", "confirm"] | None,
         typer.Option(
             "--on-duplicate",
-            help="If a call of the skill runs already: run beside it (allow), be refused (reject, confirm), or end"
-            " it first"
-            " (replace). Without it: as the skill declares.",
+            help="If a call of the skill runs already: run beside it (allow), be refused (reject, confirm), or end "
+            "it first (replace). Without it: as the skill declares.",
         ),
     ] = None
     lease_wait: Annotated[

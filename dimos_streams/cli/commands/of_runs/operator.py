@@ -25,9 +25,8 @@ Approval = Annotated[
     str,
     typer.Argument(
         metavar="ID[@REVISION]",
-        help="The approval's id, or its beginning; see `approvals`. With ID@REVISION the decision is refused if"
-        " the call "
-        "has been changed since that revision.",
+        help="The approval's id, or its beginning; see `approvals`. With ID@REVISION the decision is refused if the "
+        "call has been changed since that revision.",
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="The reason that the agent is told.")]
