@@ -32,6 +32,8 @@ _NS_PER_S = 1_000_000_000
 _WAIT_S = 0.2
 """The interval at which the thread looks whether it shall end, and who has come and gone."""
 _MAX_ENDPOINTS = 5000
+_LOOK_AGAIN_S = 10.0
+"""The time after which endpoints for which there was no room are looked for again, once others have left."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -50,6 +52,8 @@ class Participant:
         self._interface = interface
         self._readers: list[_DdsReader] = []
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._look_again_at: float | None = None
+        """The time from which on endpoints that were left out are looked for again; None if none was."""
         self._ending = threading.Event()
         self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -118,11 +122,6 @@ class Participant:
 
     def _open(self) -> None:
         try:
-            from cyclonedds.builtin import (
-                BuiltinDataReader,
-                BuiltinTopicDcpsPublication,
-                BuiltinTopicDcpsSubscription,
-            )
             from cyclonedds.core import DDSException, WaitSet
             from cyclonedds.domain import DomainParticipant
         except ImportError as error:
@@ -135,10 +134,17 @@ class Participant:
             where = f"domain {self._domain_id} on the interface {self._interface!r} (there are: {there})"
             raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
         self._waitset = WaitSet(self._participant)
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        """Have all that is announced at present taken next, of which a new reader is told."""
+        from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
+
         self._discovery = (
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsPublication), "out"),
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsSubscription), "in"),
         )
+        self._look_again_at = None
 
     def _topic(self, name: str, struct: RosStruct) -> Any:
         from cyclonedds.topic import Topic
@@ -165,14 +171,22 @@ class Participant:
     def _discover(self, own: Any) -> None:
         from cyclonedds.core import InstanceState
 
+        now, known = clock.monotonic(), self._endpoints
+        if self._look_again_at is not None and now >= self._look_again_at and len(known) < _MAX_ENDPOINTS:
+            known = {}
+            self._look_anew()
         for discovery, direction in self._discovery:
             for sample in discovery.take(_MAX_ENDPOINTS):
                 if not sample.sample_info.valid_data or sample.sample_info.instance_state != InstanceState.Alive:
-                    self._endpoints.pop((direction, str(sample.key)), None)
-                elif sample.participant_key != own and len(self._endpoints) < _MAX_ENDPOINTS:
-                    self._endpoints[direction, str(sample.key)] = Endpoint(
-                        sample.topic_name, sample.type_name, direction, _quality(sample.qos)
-                    )
+                    known.pop((direction, str(sample.key)), None)
+                elif sample.participant_key == own:
+                    continue
+                elif len(known) >= _MAX_ENDPOINTS:
+                    self._look_again_at = self._look_again_at or now + _LOOK_AGAIN_S
+                else:
+                    end = Endpoint(sample.topic_name, sample.type_name, direction, _quality(sample.qos))
+                    known[direction, str(sample.key)] = end
+        self._endpoints = known
 
 
 class _DdsWriter:

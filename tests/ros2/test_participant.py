@@ -98,3 +98,32 @@ def test_a_participant_that_gets_no_thread_for_it_leaves_its_domain_all_the_same
         assert not thread.is_alive()
 
     run(scenario)
+
+
+def test_ends_for_which_there_was_no_room_are_known_once_others_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = len(("DCPSPublication", "DCPSSubscription"))  # by which each participant of this process looks for others
+    monkeypatch.setattr(module, "_MAX_ENDPOINTS", own + 1)
+    monkeypatch.setattr(module, "_LOOK_AGAIN_S", 0.0)
+
+    async def scenario(participant: Participant) -> None:
+        def known() -> set[str]:
+            return {end.topic for end in participant.endpoints()}
+
+        first, second = Participant(103), Participant(103)
+        try:
+            await first.open()
+            early = first.writer("rt/early", TYPE, DEFAULT)
+            await until(lambda: "rt/early" in known() and len(known()) == own + 1)
+            await second.open()
+            late = second.writer("rt/late", TYPE, DEFAULT)
+            await until(lambda: participant._look_again_at is not None)
+            assert "rt/late" not in known()
+            del early
+            await first.close()
+            await until(lambda: "rt/late" in known())
+            del late
+        finally:
+            await first.close()
+            await second.close()
+
+    run(scenario)
