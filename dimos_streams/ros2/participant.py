@@ -19,6 +19,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import interfaces
 from dimos_streams.common.process.threads import begin_thread, in_executor, see_out
 from dimos_streams.errors import MessageError, UserError
+from dimos_streams.ros2.deafness import Returns
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
 from dimos_streams.ros2.layout import RosStruct
@@ -60,6 +61,8 @@ class Participant:
         self._participant: Any = None
         self._waitset: Any = None
         self._discovery: tuple[tuple[Any, Direction], ...] = ()
+        self._participants: Any = None
+        self._returns = Returns()
 
     async def open(self) -> None:
         """See ``Wire``."""
@@ -81,7 +84,7 @@ class Participant:
             reader.close()
         self._readers.clear()
         participant, self._participant = self._participant, None
-        self._discovery, self._waitset = (), None
+        self._discovery, self._participants, self._waitset = (), None, None
         if participant is not None:
             # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
             await see_out(participant.__del__)
@@ -120,8 +123,13 @@ class Participant:
         """See ``Wire``."""
         return list(self._endpoints.values())
 
+    def mute_s(self) -> float:
+        """See ``Wire``."""
+        return self._returns.mute_s(clock.monotonic())
+
     def _open(self) -> None:
         try:
+            from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsParticipant
             from cyclonedds.core import DDSException, WaitSet
             from cyclonedds.domain import DomainParticipant
         except ImportError as error:
@@ -134,6 +142,7 @@ class Participant:
             where = f"domain {self._domain_id} on the interface {self._interface!r} (there are: {there})"
             raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
         self._waitset = WaitSet(self._participant)
+        self._participants = BuiltinDataReader(self._participant, BuiltinTopicDcpsParticipant)
         self._look_anew()
 
     def _look_anew(self) -> None:
@@ -169,23 +178,28 @@ class Participant:
                 reader.take()
 
     def _discover(self, own: Any) -> None:
-        from cyclonedds.core import InstanceState
-
         now, known = clock.monotonic(), self._endpoints
         if self._look_again_at is not None and now >= self._look_again_at and len(known) < _MAX_ENDPOINTS:
             known = {}
             self._look_anew()
+        for sample in self._participants.take(_MAX_ENDPOINTS):
+            if _is_there(sample):
+                self._returns.come(str(sample.key), now)
+            else:
+                self._returns.leave(str(sample.key))
         for discovery, direction in self._discovery:
             for sample in discovery.take(_MAX_ENDPOINTS):
-                if not sample.sample_info.valid_data or sample.sample_info.instance_state != InstanceState.Alive:
+                if not _is_there(sample):
                     known.pop((direction, str(sample.key)), None)
-                elif sample.participant_key == own:
                     continue
-                elif len(known) >= _MAX_ENDPOINTS:
+                if sample.participant_key == own:
+                    continue
+                self._returns.announce(str(sample.participant_key))
+                if len(known) >= _MAX_ENDPOINTS:
                     self._look_again_at = self._look_again_at or now + _LOOK_AGAIN_S
-                else:
-                    end = Endpoint(sample.topic_name, sample.type_name, direction, _quality(sample.qos))
-                    known[direction, str(sample.key)] = end
+                    continue
+                end = Endpoint(sample.topic_name, sample.type_name, direction, _quality(sample.qos))
+                known[direction, str(sample.key)] = end
         self._endpoints = known
 
 
@@ -290,6 +304,14 @@ def _qos(quality: Quality) -> Any:
         Policy.History.KeepLast(quality.depth),
         Policy.DataRepresentation(use_cdrv0_representation=True),
     )
+
+
+def _is_there(sample: Any) -> bool:
+    """Return whether a sample tells of somebody who is there, not of one who is gone."""
+    from cyclonedds.core import InstanceState
+
+    info = sample.sample_info
+    return bool(info.valid_data and info.instance_state == InstanceState.Alive)
 
 
 def _quality(qos: Any) -> Quality:
