@@ -1,4 +1,5 @@
-"""The detection of topics whose messages DDS discards, which otherwise look like silent ones."""
+"""The detection of what DDS hears no more until it is left and entered anew: topics whose messages it discards, and
+participants that it has forgotten and that have not forgotten it."""
 
 from __future__ import annotations
 
@@ -7,6 +8,11 @@ from collections.abc import Collection, Mapping
 DEAF_S = 30.0
 """Seconds of silence after which a topic whose writer is there counts as one that can't be heard. A robot behind a
 cut link is gone by then: its lease is 10 s in Cyclone DDS, and 20 s in Fast DDS."""
+
+MUTE_S = 5.0
+"""Seconds after which a participant that is back counts as one that announces nothing any more; others announce what
+they have within one."""
+_MOST_GONE = 1000
 
 
 class Deafness:
@@ -33,3 +39,37 @@ class Deafness:
             for name, since in self._matched_since.items()
             if name in heard and now - max(since, heard[name]) >= DEAF_S
         ]
+
+
+class Returns:
+    """Finds participants that are back after they were gone, and that announce none of their readers and writers.
+
+    One that stood still for longer than its lease, as on a computer that slept, is forgotten here, but has itself
+    forgotten nobody: it announces itself, and takes the rest for known.
+    """
+
+    def __init__(self) -> None:
+        self._gone: dict[str, None] = {}
+        self._mute_since: dict[str, float] = {}
+
+    def leave(self, participant: str) -> None:
+        """Note that a participant is gone."""
+        self._mute_since.pop(participant, None)
+        self._gone[participant] = None
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def come(self, participant: str, now: float) -> None:
+        """Note that a participant is there."""
+        if participant in self._gone:
+            del self._gone[participant]
+            self._mute_since[participant] = now
+
+    def announce(self, participant: str) -> None:
+        """Note that a participant has announced a reader or a writer, which may be known before itself."""
+        self._gone.pop(participant, None)
+        self._mute_since.pop(participant, None)
+
+    def mute_s(self, now: float) -> float:
+        """Return for how many seconds a participant has been back without a word, 0 if none is."""
+        return now - min(list(self._mute_since.values()), default=now)

@@ -25,7 +25,7 @@ from dimos_streams.ros2.actions.goal import owner_of_goals
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import FixedFrames, turned
-from dimos_streams.ros2.deafness import DEAF_S, Deafness
+from dimos_streams.ros2.deafness import DEAF_S, MUTE_S, Deafness
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
@@ -246,7 +246,11 @@ class Ros2Robot(Module):
 
     def _check_heard(self, now: float) -> None:
         """Raise ``DdsError`` for a needed topic that can't be heard any more: only who leaves DDS altogether, which a
-        process does, hears it again. A goal is ended first, as nobody would remember it."""
+        process does, hears it again. A goal is ended first, as nobody would remember it, unless its server can't be
+        reached either."""
+        if self._silent(now) and self._wire.mute_s() >= MUTE_S:
+            text = f"somebody in DDS is back, and has not announced any topic for {MUTE_S:.0f} s: DDS is entered anew"
+            raise DdsError(text)
         matched = [name for name in self.config.needed if name in self._readers and self._readers[name].matched]
         deaf = self._deafness.deaf(now, matched, self._heard)
         if deaf and not any(client.has_goals for client in self._clients.values()):

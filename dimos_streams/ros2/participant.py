@@ -19,6 +19,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import interfaces
 from dimos_streams.common.process.threads import begin_thread, in_executor, see_out
 from dimos_streams.errors import MessageError, UserError
+from dimos_streams.ros2.deafness import Returns
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
 from dimos_streams.ros2.layout import RosStruct
@@ -32,6 +33,8 @@ _NS_PER_S = 1_000_000_000
 _WAIT_S = 0.2
 """The interval at which the thread looks whether it shall end, and who has come and gone."""
 _MAX_ENDPOINTS = 5000
+_LOOK_AGAIN_S = 10.0
+"""The time after which endpoints for which there was no room are looked for again, once others have left."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -50,12 +53,16 @@ class Participant:
         self._interface = interface
         self._readers: list[_DdsReader] = []
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._look_again_at: float | None = None
+        """The time from which on endpoints that were left out are looked for again; None if none was."""
         self._ending = threading.Event()
         self._fault: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._participant: Any = None
         self._waitset: Any = None
         self._discovery: tuple[tuple[Any, Direction], ...] = ()
+        self._participants: Any = None
+        self._returns = Returns()
 
     async def open(self) -> None:
         """See ``Wire``."""
@@ -77,7 +84,7 @@ class Participant:
             reader.close()
         self._readers.clear()
         participant, self._participant = self._participant, None
-        self._discovery, self._waitset = (), None
+        self._discovery, self._participants, self._waitset = (), None, None
         if participant is not None:
             # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
             await see_out(participant.__del__)
@@ -116,13 +123,13 @@ class Participant:
         """See ``Wire``."""
         return list(self._endpoints.values())
 
+    def mute_s(self) -> float:
+        """See ``Wire``."""
+        return self._returns.mute_s(clock.monotonic())
+
     def _open(self) -> None:
         try:
-            from cyclonedds.builtin import (
-                BuiltinDataReader,
-                BuiltinTopicDcpsPublication,
-                BuiltinTopicDcpsSubscription,
-            )
+            from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsParticipant
             from cyclonedds.core import DDSException, WaitSet
             from cyclonedds.domain import DomainParticipant
         except ImportError as error:
@@ -135,10 +142,18 @@ class Participant:
             where = f"domain {self._domain_id} on the interface {self._interface!r} (there are: {there})"
             raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
         self._waitset = WaitSet(self._participant)
+        self._participants = BuiltinDataReader(self._participant, BuiltinTopicDcpsParticipant)
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        """Have all that is announced at present taken next, of which a new reader is told."""
+        from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
+
         self._discovery = (
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsPublication), "out"),
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsSubscription), "in"),
         )
+        self._look_again_at = None
 
     def _topic(self, name: str, struct: RosStruct) -> Any:
         from cyclonedds.topic import Topic
@@ -163,16 +178,29 @@ class Participant:
                 reader.take()
 
     def _discover(self, own: Any) -> None:
-        from cyclonedds.core import InstanceState
-
+        now, known = clock.monotonic(), self._endpoints
+        if self._look_again_at is not None and now >= self._look_again_at and len(known) < _MAX_ENDPOINTS:
+            known = {}
+            self._look_anew()
+        for sample in self._participants.take(_MAX_ENDPOINTS):
+            if _is_there(sample):
+                self._returns.come(str(sample.key), now)
+            else:
+                self._returns.leave(str(sample.key))
         for discovery, direction in self._discovery:
             for sample in discovery.take(_MAX_ENDPOINTS):
-                if not sample.sample_info.valid_data or sample.sample_info.instance_state != InstanceState.Alive:
-                    self._endpoints.pop((direction, str(sample.key)), None)
-                elif sample.participant_key != own and len(self._endpoints) < _MAX_ENDPOINTS:
-                    self._endpoints[direction, str(sample.key)] = Endpoint(
-                        sample.topic_name, sample.type_name, direction, _quality(sample.qos)
-                    )
+                if not _is_there(sample):
+                    known.pop((direction, str(sample.key)), None)
+                    continue
+                if sample.participant_key == own:
+                    continue
+                self._returns.announce(str(sample.participant_key))
+                if len(known) >= _MAX_ENDPOINTS:
+                    self._look_again_at = self._look_again_at or now + _LOOK_AGAIN_S
+                    continue
+                end = Endpoint(sample.topic_name, sample.type_name, direction, _quality(sample.qos))
+                known[direction, str(sample.key)] = end
+        self._endpoints = known
 
 
 class _DdsWriter:
@@ -276,6 +304,14 @@ def _qos(quality: Quality) -> Any:
         Policy.History.KeepLast(quality.depth),
         Policy.DataRepresentation(use_cdrv0_representation=True),
     )
+
+
+def _is_there(sample: Any) -> bool:
+    """Return whether a sample tells of somebody who is there, not of one who is gone."""
+    from cyclonedds.core import InstanceState
+
+    info = sample.sample_info
+    return bool(info.valid_data and info.instance_state == InstanceState.Alive)
 
 
 def _quality(qos: Any) -> Quality:

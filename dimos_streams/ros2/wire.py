@@ -112,3 +112,7 @@ class Wire(Protocol):
 
     def endpoints(self) -> list[Endpoint]:
         """The readers and writers of others that are known now."""
+
+    def mute_s(self) -> float:
+        """Return for how many seconds somebody has been back, after they were gone, of whose readers and writers none
+        is known, nor will be; 0 if there is nobody like that."""

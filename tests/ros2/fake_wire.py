@@ -58,6 +58,7 @@ class FakeWire:
     """By topic, why what came last could not be decoded."""
     closed: bool = False
     deaf: bool = False
+    mute_for_s: float = 0.0
     _readers: dict[str, list[tuple[Callable[[bytes], Any], Callable[[Any], None]]]] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -83,6 +84,9 @@ class FakeWire:
     ) -> _End:
         self._readers.setdefault(topic, []).append((decode, deliver))
         return _End(self, topic, dds_type(struct.name))
+
+    def mute_s(self) -> float:
+        return self.mute_for_s
 
     def endpoints(self) -> list[Endpoint]:
         sides = {"rq": "in", "rr": "out"}

@@ -12,7 +12,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.ros2.actions.types import ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import encode
-from dimos_streams.ros2.deafness import DEAF_S, Deafness
+from dimos_streams.ros2.deafness import DEAF_S, MUTE_S, Deafness
 from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, known_action
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.tool_stream.event import Outcome
@@ -284,6 +284,20 @@ async def test_a_topic_whose_writer_is_gone_is_waited_for() -> None:
         at.wire.others["rt/odom"] = odometry
         await asyncio.sleep(DEAF_S - 1.0)
         assert at.harness.failed() is None, "it has the same time as before to say something"
+
+
+async def test_a_robot_that_is_back_and_announces_nothing_has_dds_entered_anew_once_it_is_missed() -> None:
+    async with world() as at:
+        at.wire.mute_for_s = MUTE_S
+        await asyncio.sleep(3.0)
+        assert at.harness.failed() is None, (
+            "odometry comes: it is somebody else's, as a panel's on a laptop that slept"
+        )
+        at.sees = False
+        at.wire.others.pop("rt/odom")
+        await until(at.harness.failed, 3.0)
+        said = "somebody in DDS is back, and has not announced any topic for 5 s: DDS is entered anew"
+        assert str(at.harness.failed()) == said
 
 
 async def test_a_goal_is_ended_before_dds_is_left() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.std_msgs import UInt32
 from dimos_streams.ros2 import participant as module
+from dimos_streams.ros2.deafness import Returns
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.wire import DEFAULT, DdsError
@@ -98,3 +100,102 @@ def test_a_participant_that_gets_no_thread_for_it_leaves_its_domain_all_the_same
         assert not thread.is_alive()
 
     run(scenario)
+
+
+def test_ends_for_which_there_was_no_room_are_known_once_others_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = {"DCPSParticipant", "DCPSPublication", "DCPSSubscription"}  # of each participant of this process
+    monkeypatch.setattr(module, "_MAX_ENDPOINTS", len(looks) + 1)
+    monkeypatch.setattr(module, "_LOOK_AGAIN_S", 0.0)
+
+    async def scenario(participant: Participant) -> None:
+        def known() -> set[str]:
+            return {end.topic for end in participant.endpoints()}
+
+        first, second = Participant(103), Participant(103)
+        try:
+            await first.open()
+            early = first.writer("rt/early", TYPE, DEFAULT)
+            await until(lambda: known() == {*looks, "rt/early"})
+            await second.open()
+            late = second.writer("rt/late", TYPE, DEFAULT)
+            await until(lambda: participant._look_again_at is not None)
+            assert "rt/late" not in known()
+            del early
+            await first.close()
+            await until(lambda: "rt/late" in known())
+            del late
+        finally:
+            await first.close()
+            await second.close()
+
+    run(scenario)
+
+
+def test_a_participant_that_is_back_is_mute_until_it_announces_something() -> None:
+    returns = Returns()
+    returns.come("robot", 0.0)
+    assert returns.mute_s(60.0) == 0.0, "it has never been gone"
+    returns.leave("robot")
+    assert returns.mute_s(70.0) == 0.0
+    returns.come("robot", 80.0)
+    returns.leave("other")
+    returns.come("other", 82.0)
+    assert returns.mute_s(86.0) == 6.0
+    returns.announce("robot")
+    assert returns.mute_s(86.0) == 4.0
+    returns.leave("other")
+    assert returns.mute_s(86.0) == 0.0
+
+
+def test_a_participant_may_be_known_after_its_readers_and_writers() -> None:
+    returns = Returns()
+    returns.leave("robot")
+    returns.announce("robot")
+    returns.come("robot", 1.0)
+    assert returns.mute_s(60.0) == 0.0
+
+
+def test_participants_that_are_gone_do_not_pile_up() -> None:
+    returns = Returns()
+    for number in range(3000):
+        returns.leave(str(number))
+    assert len(returns._gone) == 1000
+    returns.come("2999", 0.0)
+    assert returns.mute_s(5.0) == 5.0
+
+
+class _Announcements:
+    """Hands out what Cyclone's reader of announcements would."""
+
+    def __init__(self) -> None:
+        self.samples: list[SimpleNamespace] = []
+
+    def take(self, _: int) -> list[SimpleNamespace]:
+        taken, self.samples = self.samples, []
+        return taken
+
+
+def test_a_robot_that_was_forgotten_and_takes_its_topics_for_known_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cyclonedds.core import InstanceState, Qos
+
+    now = 100.0
+    monkeypatch.setattr(module, "clock", SimpleNamespace(monotonic=lambda: now))
+    alive = SimpleNamespace(valid_data=True, instance_state=InstanceState.Alive)
+    gone = SimpleNamespace(valid_data=False, instance_state=InstanceState.NotAliveNoWriters)
+    participant, people, ends = Participant(103), _Announcements(), _Announcements()
+    participant._participants, participant._discovery = people, ((ends, "out"),)
+    monkeypatch.setattr(module, "_quality", lambda _: DEFAULT)
+    writer = SimpleNamespace(
+        key="odom", participant_key="robot", topic_name="rt/odom", type_name="", qos=Qos(), sample_info=alive
+    )
+    for state in (alive, gone, alive):
+        people.samples.append(SimpleNamespace(key="robot", sample_info=state))
+        participant._discover("own")
+    now += 6.0
+    assert participant.mute_s() == 6.0
+    ends.samples.append(writer)
+    participant._discover("own")
+    assert participant.mute_s() == 0.0
+    assert [end.topic for end in participant.endpoints()] == ["rt/odom"]
