@@ -39,6 +39,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 100_000
 """Values of one document, each alias counted with all that it stands for, a text as one more for each hundred
 characters."""
+_TOO_DEEP = f"values are nested deeper than {MAX_DEPTH}, or an alias is in what it stands for"
 _TEXT = 100
 """Number of characters for which a text counts as one value more."""
 _LEAST_VALUES = 1000
@@ -143,7 +144,8 @@ def parse_document(text: str, origin: str, *, most: int = MAX_VALUES) -> Documen
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{origin}:{mark.line + 1}" if mark is not None else origin
-        raise BlueprintError([Problem(f"not valid YAML: {_in_words(error)}", where)]) from error
+        why = _TOO_DEEP if isinstance(error, _TooDeepError) else f"not valid YAML: {_in_words(error)}"
+        raise BlueprintError([Problem(why, where)]) from error
     except (YAMLError, RecursionError, ValueError, OverflowError) as error:  # two of escapes
         raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
 
@@ -181,8 +183,20 @@ def _read(text: str, origin: str, most: int) -> tuple[Any, Mapping[Path, int]]:
     return reader.read(text), reader.lines
 
 
+class _TooDeepError(ScannerError):
+    """Raised for a list or an object inside of too many others."""
+
+
 class _Scanner(Scanner):
-    """A scanner of YAML 1.2 only: by a line ``%YAML 1.1`` the same words would mean other values."""
+    """A scanner of YAML 1.2 only: by a line ``%YAML 1.1`` the same words would mean other values.
+
+    It goes no deeper than data may: at each sign it looks through all lists and objects in brackets that are open.
+    """
+
+    def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:
+        if len(self.flow_context) > MAX_DEPTH:
+            raise _TooDeepError(problem_mark=self.reader.get_mark())
+        super().fetch_flow_collection_start(TokenClass, to_push)
 
     def scan_yaml_directive_value(self, start_mark: Any) -> Any:
         major, minor = version = super().scan_yaml_directive_value(start_mark)
@@ -211,7 +225,7 @@ class _NodeReader:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
         if len(path) > MAX_DEPTH:
-            self._fail(f"values are nested deeper than {MAX_DEPTH}, or an alias is in what it stands for", line)
+            self._fail(_TOO_DEEP, line)
         self._count(node, line)
         if isinstance(node, MappingNode):
             return self._mapping(node, path)

@@ -59,6 +59,12 @@ def test_depth_is_bounded(write: Write, text: str) -> None:
     assert line_of(write, text).startswith("hostile.yaml:1: values are nested deeper than 100")
 
 
+@pytest.mark.parametrize("opening", ["[", "{a: ", "[{? "])
+def test_what_is_nested_too_deeply_is_read_no_further(opening: str) -> None:
+    assert value_of(opening * 2000)[1].startswith("values are nested deeper than 100")
+    assert value_of(f"{'[' * 101}{']' * 101}")[1] == ""
+
+
 def test_an_integer_that_python_does_not_read(write: Write) -> None:
     text = f"modules:\n  camera:\n    {CAMERA}\n    config:\n      rate_hz: {'9' * 5000}\n"
     line = line_of(write, text)

@@ -28,7 +28,7 @@ from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.threads import in_executor
+from dimos_streams.common.process.threads import in_executor, in_own_thread
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S, StreamId
@@ -88,10 +88,14 @@ class HubConnection:
             client.request_stop()  # who asks again must know when
 
         stream = secrets.token_urlsafe(16)
+        try:
+            headers = await self._headers()
+        except OSError as error:
+            raise HubUnreachableError(f"it can't be reached: {_why(error)}") from error
         client = SseClient(
             f"{self._base}/commands?{urlencode({'stream': stream, 'process': self._process})}",
             rng=self._random,
-            headers=self._headers(),
+            headers=headers,
             ping_s=COMMANDS_SILENCE_S / 2.5,
             on_loss=on_loss,
             tls=self._tls,
@@ -116,18 +120,22 @@ class HubConnection:
         if self._own_threads:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _headers(self) -> dict[str, str]:
-        return bearer_headers(self._settings.token())
+    async def _headers(self) -> dict[str, str]:
+        """The robot's token, if it has one. Whatever its file is on may hang, and must hold up no stop meanwhile, nor
+        the end of the process. Raises ``UserError``, and ``OSError`` if there is no thread to read it."""
+        if self._settings.token_file is None:
+            return {}
+        return bearer_headers(await in_own_thread(self._settings.token))
 
     async def _request(self, line: _KeptConnection, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._closed:
             raise HubUnreachableError("the link is closed")
-        headers = self._headers()
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        work = partial(line.request, method, self._base + path, body, headers)
         async with line.turn:
             try:
+                headers = await self._headers()
+                if body is not None:
+                    headers["Content-Type"] = "application/json"
+                work = partial(line.request, method, self._base + path, body, headers)
                 response = await in_executor(self._threads, work)
             except asyncio.CancelledError:
                 line.abandon()

@@ -18,6 +18,8 @@ AT_A_TIME = 16
 OF_ALL = 32
 """Maximum number of commands of all clients together, in each lane, that are carried out at a time: an agent takes as
 many within the time in which a call has to begin, and orders by other ways find room."""
+_PAUSE_S = 0.01
+"""Time, in seconds, between what is done at once for a command and the beginning of the next."""
 
 _STOPPING = (Pause, Resume, Step, Abort, Cancel)
 """Commands that stop, or let go on: a ``resume`` must not come after a ``pause`` that was sent later."""
@@ -39,6 +41,15 @@ class SharedLanes:
         """``outdated_s`` is what ``RequestOrder`` takes."""
         self._stopping, self._others = FairPlaces(OF_ALL), FairPlaces(OF_ALL)
         self.outdated_s = outdated_s
+        self._beginning = asyncio.Lock()
+
+    async def begin(self, command: Command) -> None:
+        """Wait until a command may begin: those that don't stop leave others some time between any two. To check what
+        one asks for may take a tenth of a second, and orders by other ways wait for no crowd of them."""
+        if not _stops(command):
+            await self._beginning.acquire()
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_later, _PAUSE_S, self._beginning.release)  # once this one has been checked
 
     def lane(self, command: Command) -> FairPlaces:
         """The lane of a command."""
@@ -83,6 +94,7 @@ class Lanes:
             await self._read(command, shared)
             own = self._stopping if _stops(command) else self._others
             async with own, shared.lane(command).place(self):
+                await shared.begin(command)
                 if waiting is not None and waiting.is_overtaken:
                     raise SkillError(
                         f"{command.command!r} is not carried out: an abort came while it waited; ask anew"

@@ -260,7 +260,7 @@ def _token(context: typer.Context, given: str | None, file: Path | None) -> str 
             f"--token is the operators' token, and so is what is in --token-file {file}; give one of them"
         )
     try:
-        return token_in(file)
+        return token_in(file, or_pipe=True)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--token-file {file}: {getattr(error, 'strerror', None) or error}") from error
 

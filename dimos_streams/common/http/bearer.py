@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote_plus, urlsplit
 
+from dimos_streams.common.process.disk import open_small
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.secrets import checked, know, readable_by_all
 
@@ -32,13 +33,14 @@ _MAX_FILE = 64 * 1024
 _logger = logging.getLogger(__name__)
 
 
-def token_in(file: Path) -> str:
+def token_in(file: Path, *, or_pipe: bool = False) -> str:
     """The token that a file has. The log says once if every user of the machine can read that file.
 
-    Raises ``OSError`` and ``UnicodeDecodeError`` for a file that can't be read, and ``UserError`` for a text that can
-    be no token.
+    A pipe, as that of a password manager, is waited for with ``or_pipe``, and is otherwise refused: it gives a token
+    once, and one to which nobody writes would hold up whoever reads it. Raises ``OSError`` and ``UnicodeDecodeError``
+    for a file that can't be read, and ``UserError`` for a text that can be no token.
     """
-    with file.open("rb") as opened:  # a pipe too, as that of a password manager
+    with file.open("rb") if or_pipe else open_small(file) as opened:
         found = opened.read(_MAX_FILE + 1)
     if len(found) > _MAX_FILE:
         raise OSError(f"{file} has more than {_MAX_FILE} bytes")

@@ -103,7 +103,7 @@ def open_small(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it. Raises ``OSError``, also for what is no file: a pipe would wait for a writer."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if why := why_endless(os.fstat(file.fileno())):
-            raise OSError(f"{path} can't be read: {why}")
+            raise OSError(errno.EINVAL, why, str(path))
         yield file
 
 

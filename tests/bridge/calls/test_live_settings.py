@@ -486,6 +486,34 @@ async def test_too_much_to_show_is_refused() -> None:
             await change(world, f"kettle.label={'x' * 3000}")
 
 
+async def test_a_stop_waits_for_one_value_of_an_order_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene() as world:
+        await kettles(world, "kettle")
+        happened: list[str] = []
+
+        def read(path: str, text: str) -> str:
+            happened.append(f"read {path}")
+            asyncio.get_running_loop().call_soon(happened.append, f"others after {path}")
+            return SHOWN
+
+        monkeypatch.setattr(live_settings, "shown_secret", read)
+        with pytest.raises(SettingsError):
+            await change(world, "kettle.warm_c=80", "kettle.label=tea", "kettle.url=a")
+        assert happened[:5] == [
+            *("read warm_c", "others after warm_c"),
+            *("read label", "others after label"),
+            "read url",
+        ]
+
+
+async def test_settings_for_which_no_call_has_room_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene() as world:
+        await kettles(world, "kettle")
+        monkeypatch.setattr(live_settings, "shown_secret", lambda *_: pytest.fail("it is read"))
+        with pytest.raises(SettingsError, match=r"the settings have 56140 bytes, 40000 are possible"):
+            await change(world, *(f"kettle.x{n}={'a' * 3999}" for n in range(10, 24)))
+
+
 def _state(world: Scene, name: str) -> dict[str, Any]:
     view = world.broker.directory.module(name)
     assert view is not None

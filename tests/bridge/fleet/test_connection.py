@@ -164,6 +164,35 @@ async def test_what_an_answer_means(server: Answering, tmp_path: Path) -> None:
     async with connected(server.url, token_file=tmp_path / "none") as hub:
         with pytest.raises(UserError, match=r"can't be read from .*none: No such file"):
             await hub.position("journal-1")
+    os.mkfifo(tmp_path / "pipe")
+    async with connected(server.url, token_file=tmp_path / "pipe") as hub:
+        for ask in (hub.position("journal-1"), anext(hub.commands())):
+            with pytest.raises(UserError, match=r"from .*pipe: it is a device or a pipe, which may have no end$"):
+                await ask
+
+
+@on_a_loop
+async def test_a_token_on_a_disk_that_hangs_holds_up_its_link_only(
+    server: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answers = threading.Semaphore(0), threading.Event()
+
+    def read_late(settings: HubLinkSettings) -> str:
+        begun.release()
+        answers.wait(30)
+        return "late-token"
+
+    monkeypatch.setattr(HubLinkSettings, "token", read_late)
+    async with connected(server.url, token_file=tmp_path / "token") as hub:
+        asking = [asyncio.create_task(each) for each in (hub.position("journal-1"), _read(hub, []))]
+        for _ in asking:  # the loop goes on meanwhile
+            await until(lambda: begun.acquire(blocking=False))
+        assert server.asked == []
+        answers.set()
+        assert (await asking[0]).acknowledged == 7  # type: ignore[union-attr]
+        with pytest.raises((HubRefusalError, HubUnreachableError)):
+            await asking[1]
+    assert {token for _, _, token in server.asked} == {"Bearer late-token"}
 
 
 @on_a_loop

@@ -31,6 +31,8 @@ class FakeSocket:
         self.query_params: dict[str, str] = {}
         self.answers: list[dict[str, Any]] = []
         self.left = False
+        self.slow: list[str] = []
+        """The commands that the agent has been asked for and takes its time over."""
         self.unread: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     def send(self, command: str, **fields: Any) -> None:
@@ -59,15 +61,16 @@ class FakeSocket:
 async def slow_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[FakeSocket, ToyAgent, asyncio.Event]]:
     """A console, an agent, and the event before which it takes neither what it is told nor an undo."""
     async with agents("agent") as (scene, made):
-        call, wakes = scene.broker.call, asyncio.Event()
+        call, wakes, socket = scene.broker.call, asyncio.Event(), FakeSocket()
 
         async def slowly(skill: str, *args: Any, **kwargs: Any) -> str:
             if skill in ("say", "undo"):
+                socket.slow.append(skill)
                 await wakes.wait()
             return await call(skill, *args, **kwargs)
 
         monkeypatch.setattr(scene.broker, "call", slowly)
-        socket, commands = FakeSocket(), Commands(scene.broker)
+        commands = Commands(scene.broker)
         serving = asyncio.ensure_future(
             serve(socket, scene.bridge.monitor, commands, ConnectionEnds(send_timeout_s=5.0))  # type: ignore[arg-type]
         )
@@ -107,10 +110,36 @@ async def test_what_stops_does_not_wait_for_commands_that_are_slow(
     async with slow_agent(monkeypatch) as (socket, agent, _):
         for number in range(2 * AT_A_TIME):
             socket.send("say", text=f"text {number}")
+        await until(lambda: len(socket.slow) == AT_A_TIME)
         socket.send(command)
         await until(lambda: socket.answers)
         assert [answer["command"] for answer in socket.answers] == [command]
         assert told(agent) == []
+
+
+@pytest.mark.virtual_time
+async def test_others_have_time_between_any_two_commands_but_for_those_that_stop() -> None:
+    shared, lanes, happened = SharedLanes(), Lanes(), list[str]()
+
+    async def carry_out(command: Command) -> None:
+        async with lanes.place(command, shared):
+            happened.append(command.command)
+
+    async def others() -> None:
+        while happened.count("say") < 3:
+            await asyncio.sleep(0.002)
+            happened.append("others")
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(carry_out(Say(command="say", text="go")))
+        for _ in range(3):
+            tasks.create_task(carry_out(Pause(command="pause")))
+        tasks.create_task(others())
+    assert happened[:4] == ["say", "pause", "pause", "pause"]
+    first, second, third = (at for at, what in enumerate(happened) if what == "say")
+    assert "others" in happened[first:second]
+    assert "others" in happened[second:third]
 
 
 @pytest.mark.feature("C6")
@@ -131,6 +160,7 @@ async def test_what_an_abort_has_overtaken_begins_nothing(monkeypatch: pytest.Mo
     async with slow_agent(monkeypatch) as (socket, agent, wakes):
         for number in range(AT_A_TIME):
             socket.send("say", text=f"text {number}")
+        await until(lambda: len(socket.slow) == AT_A_TIME)
         socket.send("say", text="before")
         socket.send("undo")
         socket.send("set_skill", skill="follow", enabled=False)

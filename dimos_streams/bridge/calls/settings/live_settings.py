@@ -74,10 +74,12 @@ class LiveSettings:
         that is no operator, and ``SkillError`` if a module does not do it.
         """
         assignments = tuple(assignments)
+        _refuse_size(sum(len(assignment.encode()) for assignment in assignments))
         names = {assignment.partition(".")[0].strip() for assignment in assignments}
         await self._directory.meet(lambda: all(map(self._directory.module, names)))
-        by_module, problems = self._by_module(assignments)
-        async with self._turn(by_module):
+        silent = {name: why for name in names if (why := self._why_not(name))}
+        async with self._turn(names - silent.keys()):
+            by_module, problems = await self._by_module(assignments, silent)
             self._leave_out_silent(by_module, problems)
             checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
             outcomes = await asyncio.gather(*checks, return_exceptions=True)
@@ -147,18 +149,22 @@ class LiveSettings:
         kind = SkillUnavailableError if isinstance(why, SkillUnavailableError) else SkillError
         return kind("; ".join([str(why), *left]))
 
-    def _by_module(self, assignments: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-        """The assignments that modules can be asked for, by module and setting, and the problems of the others."""
+    async def _by_module(
+        self, assignments: Iterable[str], silent: Mapping[str, str]
+    ) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+        """The assignments that modules can be asked for, by module and setting, and the problems of the others:
+        nothing can be set in those that are ``silent``, for these reasons."""
         problems: dict[str, str] = {}
         found: dict[str, dict[str, str]] = {}
         for index, assignment in enumerate(assignments):
+            await asyncio.sleep(0)  # to read YAML takes long: a stop waits for one value at most
             address, equals, text = assignment.partition("=")
             address = address.strip()
             name, _, path = address.partition(".")
             know_settings(text, telling_name(path.split(".")))  # before something is said of it
             if not (equals and name and path):
                 problems[address or f"assignments.{index}"] = _no_assignment(address, equals, text)
-            elif why := self._why_not(name):
+            elif why := silent.get(name):
                 problems[address] = why
             elif path in found.setdefault(name, {}):
                 problems[address] = "it is given twice"
@@ -181,9 +187,7 @@ class LiveSettings:
     ) -> dict[str, Any]:
         """Have a module take or check its part; return what changes. Raises ``SkillError``."""
         arguments = {"assignments": dict(values), **({"only_check": True} if only_check else {})}
-        size = len(json_text({"caller": caller, "arguments": arguments}).encode())
-        if size > MAX_ARGUMENTS:
-            raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
+        _refuse_size(len(json_text({"caller": caller, "arguments": arguments}).encode()))
         call = CallState(
             call_id=self._new_id(),
             skill=SET,
@@ -199,6 +203,12 @@ class LiveSettings:
         if not await ends_within(_CLOSES_WITHIN_S, call.closed.wait()):
             raise _unheard_error(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
         return _result_of(call, only_check)
+
+
+def _refuse_size(size: int) -> None:
+    """Raise ``SettingsError`` for settings of more bytes than a call has room for."""
+    if size > MAX_ARGUMENTS:
+        raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
 
 
 def _no_assignment(address: str, equals: str, text: str) -> str:
