@@ -13,6 +13,7 @@ from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.lanes import Lanes
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("text", ['{"command": "dance"}', '{"command": 5}', "{}", "[]"])
 async def test_who_sends_no_command_is_told_once_which_there_are(text: str) -> None:
     answer = json.loads(await Commands(cast("Broker", SimpleNamespace())).carry_out(text, Lanes()))
