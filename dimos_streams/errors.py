@@ -43,6 +43,10 @@ def is_of_the_disk(error: OSError) -> bool:
     return error.errno in _OF_THE_DISK
 
 
+class OutputError(DimosStreamsError):
+    """Raised by a command whose standard output can't be written: a full disk, a terminal that was closed."""
+
+
 class BusError(DimosStreamsError):
     """Raised when the machine's transport does not work (no multicast route, port taken)."""
 

@@ -11,7 +11,6 @@ import functools
 import inspect
 import itertools
 import json
-import re
 import textwrap
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +50,6 @@ This page is made of the modules' code, by `python -m docs.make_settings`.
 """
 _LONGEST = 40
 """Maximum length of a default that is shown, in characters."""
-_ATTRIBUTE = re.compile(r"^(\w+): (.+(?:\n {4,}.+)*)", re.MULTILINE)
 
 
 class SettingRow(NamedTuple):
@@ -115,7 +113,7 @@ def _fields(kind: type) -> Iterator[_Field]:
     if issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
             default = ... if field.is_required() else field.get_default(call_default_factory=True)
-            yield _Field(name, field.annotation, default, _text(described.get(name) or field.description))
+            yield _Field(name, field.annotation, default, _text(described.get(name)))
     elif dataclasses.is_dataclass(kind):
         types = typing.get_type_hints(kind, include_extras=True)
         for each in dataclasses.fields(kind):
@@ -125,13 +123,11 @@ def _fields(kind: type) -> Iterator[_Field]:
 
 @functools.cache
 def _described(kind: type) -> Mapping[str, str]:
-    """The text below each field of a class and its bases, or of it in the section ``Attributes`` of a docstring."""
+    """The text below each field of a class and its bases."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if each in (object, BaseModel) or not each.__module__.startswith("dimos_streams."):
             continue
-        listed = (inspect.getdoc(each) or "").partition("Attributes:")[2]
-        found |= dict(_ATTRIBUTE.findall(textwrap.dedent(listed.lstrip("\n"))))
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
         body = typing.cast("ast.ClassDef", definition).body
         for field, text in itertools.pairwise(body):

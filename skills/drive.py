@@ -45,26 +45,28 @@ Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
 class DriveConfig(HullConfig):
     """Settings for driving. Metres, seconds, radians."""
 
-    max_speed: Annotated[float, Live] = Field(0.6, gt=0.0, description="m/s")
-    max_turn: Annotated[float, Live] = Field(1.2, gt=0.0, description="rad/s")
-    tolerance_m: Annotated[float, Live] = Field(
-        0.05, gt=0.0, description="of a move; a fifth of what is asked for, if that is less"
-    )
-    tolerance_deg: Annotated[float, Live] = Field(
-        2.0, gt=0.0, description="of a turn; a fifth of what is asked for, if that is less"
-    )
-    blocked_after_s: Annotated[float, Live] = Field(
-        3.0, gt=0.0, description="without progress for so long is blocked"
-    )
-    arrived_m: Annotated[float, Live] = Field(0.1, gt=0.0, description="from a point counts as there")
-    no_nearer_after_s: Annotated[float, Live] = Field(
-        12.0, gt=0.0, description="without getting nearer to a point ends the way"
-    )
-    sidestep_m: Annotated[float, Live] = Field(
-        0.4, ge=0.0, description="to go aside when blocked on the way to a point"
-    )
-    sidesteps: Annotated[int, Live] = Field(3, ge=0, description="to try before giving up")
-    odom_timeout_s: float = Field(0.5, gt=0.0, description="odometry older than this ends a motion")
+    max_speed: Annotated[float, Live] = Field(0.6, gt=0.0)
+    """The greatest speed, in m/s."""
+    max_turn: Annotated[float, Live] = Field(1.2, gt=0.0)
+    """The greatest turning speed, in rad/s."""
+    tolerance_m: Annotated[float, Live] = Field(0.05, gt=0.0)
+    """The distance, in metres, from the end of a move at which it is done; a fifth of what is asked for, if that is
+    less."""
+    tolerance_deg: Annotated[float, Live] = Field(2.0, gt=0.0)
+    """The angle, in degrees, from the end of a turn at which it is done; a fifth of what is asked for, if that is
+    less."""
+    blocked_after_s: Annotated[float, Live] = Field(3.0, gt=0.0)
+    """The time, in seconds, without progress after which a motion is blocked."""
+    arrived_m: Annotated[float, Live] = Field(0.1, gt=0.0)
+    """The distance, in metres, from a point at which the robot is there."""
+    no_nearer_after_s: Annotated[float, Live] = Field(12.0, gt=0.0)
+    """The time, in seconds, without getting nearer to a point after which the way there ends."""
+    sidestep_m: Annotated[float, Live] = Field(0.4, ge=0.0)
+    """The distance, in metres, to go aside when the way to a point is blocked."""
+    sidesteps: Annotated[int, Live] = Field(3, ge=0)
+    """Maximum number of sidesteps before the robot gives up."""
+    odom_timeout_s: float = Field(0.5, gt=0.0)
+    """The age, in seconds, from which odometry ends a motion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

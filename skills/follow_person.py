@@ -36,23 +36,32 @@ from dimos_streams.streams import In, Out
 class FollowPersonConfig(HullConfig):
     """Settings for following and for giving up. Metres, seconds, radians."""
 
-    distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
-    max_speed: Annotated[float, Live] = Field(1.0, gt=0.0, description="m/s")
-    max_turn: Annotated[float, Live] = Field(1.5, gt=0.0, description="rad/s")
-    distance_gain: Annotated[float, Live] = Field(1.2, gt=0.0, description="m/s per metre too far")
-    bearing_gain: Annotated[float, Live] = Field(2.0, gt=0.0, description="rad/s per radian aside")
-    motion_gain: Annotated[float, Live] = Field(
-        0.9, ge=0.0, le=1.0, description="share of the person's own motion that is matched"
-    )
-    first_look_s: float = Field(3.0, ge=0.0, description="to look ahead before turning to search")
-    search_s: Annotated[float, Live] = Field(12.0, ge=0.0, description="to turn and search for somebody who matches")
-    search_turn: Annotated[float, Live] = Field(0.7, gt=0.0, description="rad/s while searching")
-    look_back_s: Annotated[float, Live] = Field(2.0, ge=0.0, description="to face where the person was last seen")
-    lost_after_s: Annotated[float, Live] = Field(1.0, gt=0.0, description="unseen for so long counts as lost")
-    frozen_after_s: float = Field(1.0, gt=0.0, description="no new frame for so long counts as a frozen camera")
-    give_up_after_s: Annotated[float, Live] = Field(
-        10.0, gt=0.0, description="lost or frozen for so long ends the call"
-    )
+    distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0)
+    """The distance, in metres, to keep from the person."""
+    max_speed: Annotated[float, Live] = Field(1.0, gt=0.0)
+    """The greatest speed, in m/s."""
+    max_turn: Annotated[float, Live] = Field(1.5, gt=0.0)
+    """The greatest turning speed, in rad/s."""
+    distance_gain: Annotated[float, Live] = Field(1.2, gt=0.0)
+    """The speed, in m/s, for each metre that the person is too far."""
+    bearing_gain: Annotated[float, Live] = Field(2.0, gt=0.0)
+    """The turning speed, in rad/s, for each radian that the person is aside."""
+    motion_gain: Annotated[float, Live] = Field(0.9, ge=0.0, le=1.0)
+    """The share of the person's own motion that is matched."""
+    first_look_s: float = Field(3.0, ge=0.0)
+    """The time, in seconds, to look ahead before turning to search."""
+    search_s: Annotated[float, Live] = Field(12.0, ge=0.0)
+    """The time, in seconds, to turn and search for somebody who matches."""
+    search_turn: Annotated[float, Live] = Field(0.7, gt=0.0)
+    """The turning speed while searching, in rad/s."""
+    look_back_s: Annotated[float, Live] = Field(2.0, ge=0.0)
+    """The time, in seconds, to face where the person was last seen."""
+    lost_after_s: Annotated[float, Live] = Field(1.0, gt=0.0)
+    """The time, in seconds, unseen after which the person is lost."""
+    frozen_after_s: float = Field(1.0, gt=0.0)
+    """The time, in seconds, without a new frame after which the camera is frozen."""
+    give_up_after_s: Annotated[float, Live] = Field(10.0, gt=0.0)
+    """The time, in seconds, after which a call ends whose person is lost, or whose camera is frozen."""
 
 
 class FollowPerson(Module):

@@ -32,11 +32,12 @@ SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
 class LookOutConfig(ModuleConfig):
     """Settings for believing a match and for reporting a frozen camera."""
 
-    confidence: Annotated[float, Live] = Field(
-        0.5, ge=0.0, le=1.0, description="how sure the detector must be, unless a call says it"
-    )
-    confirm_frames: Annotated[int, Live] = Field(2, ge=1, le=10, description="in a row that must show the match")
-    frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
+    confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0)
+    """The least score of a detection that counts, unless a call says another."""
+    confirm_frames: Annotated[int, Live] = Field(2, ge=1, le=10)
+    """The number of frames in a row that must show the match."""
+    frozen_after_s: float = Field(3.0, gt=0.0)
+    """The time, in seconds, without a new frame after which that is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,8 @@ from dimos_streams.streams import In, Reader
 class ObserveConfig(ModuleConfig):
     """Settings for a look."""
 
-    wait_s: Annotated[float, Live] = Field(2.0, gt=0.0, description="for a frame that is newer than the call")
+    wait_s: Annotated[float, Live] = Field(2.0, gt=0.0)
+    """The time, in seconds, to wait for a frame that is newer than the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

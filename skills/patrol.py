@@ -41,26 +41,26 @@ Waypoint = tuple[float, float]
 class PatrolConfig(ModuleConfig):
     """Settings for a patrol: its round, whom to look out for, and what to do about them. Metres, seconds, degrees."""
 
-    waypoints: tuple[Waypoint, ...] = Field(min_length=1, description="of a round, in order")
-    look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
-    return_home: bool = Field(True, description="whether the round ends where it began")
-    leg_timeout_s: Annotated[float, Live] = Field(
-        60.0,
-        gt=0.0,
-        description="to a way-point, not counting holds; then the next one is gone to",
-    )
-    watch_for: tuple[Description, ...] = Field(
-        ("person",), min_length=1, description="descriptions, if a call has none"
-    )
-    confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
-    confirm_frames: Annotated[int, Live] = Field(3, ge=1, le=10, description="in a row that must show somebody")
-    frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
-    follow_s: Annotated[float, Live] = Field(
-        20.0, ge=0.0, description="to follow somebody, if a call says nothing else"
-    )
-    again_after_s: Annotated[float, Live] = Field(
-        60.0, ge=0.0, description="somebody who was followed is left alone for so long"
-    )
+    waypoints: tuple[Waypoint, ...] = Field(min_length=1)
+    """The points of a round, in order."""
+    look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0)
+    """The angle, in degrees, to turn at each way-point."""
+    return_home: bool = True
+    """Whether the round ends where it began."""
+    leg_timeout_s: Annotated[float, Live] = Field(60.0, gt=0.0)
+    """Maximum time, in seconds, to a way-point, not counting holds; then the next one is gone to."""
+    watch_for: tuple[Description, ...] = Field(("person",), min_length=1)
+    """The descriptions of whom to watch for, if a call has none."""
+    confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0)
+    """The least score of a detection that counts."""
+    confirm_frames: Annotated[int, Live] = Field(3, ge=1, le=10)
+    """The number of frames in a row that must show somebody."""
+    frozen_after_s: float = Field(3.0, gt=0.0)
+    """The time, in seconds, without a new frame after which that is reported."""
+    follow_s: Annotated[float, Live] = Field(20.0, ge=0.0)
+    """The time, in seconds, to follow somebody, if a call says nothing else."""
+    again_after_s: Annotated[float, Live] = Field(60.0, ge=0.0)
+    """The time, in seconds, for which somebody who was followed is left alone."""
     drive: DriveConfig = Field(default_factory=lambda: DriveConfig.model_validate({"max_speed": 0.5}))
     follow: FollowPersonConfig = Field(default_factory=lambda: FollowPersonConfig.model_validate({}))
 

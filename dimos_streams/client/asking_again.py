@@ -58,25 +58,37 @@ async def ask_until_answered(
     raise CallInDoubtError(f"{lost}; {in_doubt}") from lost
 
 
-async def stop_until_answered(stop: Callable[[float], Awaitable[T]], within_s: float, not_yet: type[Exception]) -> T:
+async def stop_until_answered(
+    stop: Callable[[float], Awaitable[T]],
+    within_s: float,
+    not_yet: type[Exception],
+    *,
+    comes: Callable[[Exception], bool] = lambda error: False,
+) -> T:
     """Return the answer to an order to stop, which is given with the seconds that are left for it. If the answer is
     lost, give it again: the next bridge may not have it, and to stop twice does no harm.
 
     Once it was lost, ``not_yet`` says that the next bridge is not there yet, and ``UnknownRobotError`` that it has
-    not heard the robot yet. Raises what ``stop`` raises, and ``CallInDoubtError`` if nobody has answered in time.
+    not heard the robot yet. Before that, ``comes`` says of such an error whether it is that of a bridge that is
+    being restarted. Raises what ``stop`` raises, and ``CallInDoubtError`` if an answer was lost and nobody has
+    answered in time.
     """
     lost: CallInDoubtError | None = None
+    missing: Exception | None = None
     until = clock.monotonic() + within_s
     for wait_s in (*_ASK_AGAIN_S, None):
         try:
             return await stop(until - clock.monotonic())
         except CallInDoubtError as error:
             lost = error
-        except (not_yet, UnknownRobotError):
-            if lost is None:
+        except (not_yet, UnknownRobotError) as error:
+            is_back = missing is not None and isinstance(error, UnknownRobotError)
+            if lost is None and not is_back and not comes(error):
                 raise
+            missing = error
         if wait_s is None or clock.monotonic() + wait_s >= until:
             break
         await asyncio.sleep(wait_s)
-    assert lost is not None
-    raise lost
+    unanswered = lost or missing
+    assert unanswered is not None
+    raise unanswered

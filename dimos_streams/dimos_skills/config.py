@@ -61,28 +61,34 @@ def matches(patterns: Patterns, tool: str) -> bool:
 class DimosSkillsConfig(ModuleConfig):
     """Settings for the server, and for what its tools are to us."""
 
-    url: Annotated[str, AfterValidator(_checked_url)] = Field(
-        "http://127.0.0.1:9990/mcp", description="of the dimos server"
-    )
-    prefix: str = Field("dimos_", pattern=r"^[A-Za-z0-9_]{0,40}$", description="of the skills' names")
-    tools: Patterns = Field(("*", "!agent_send"), description="those that become skills")
-    still: Patterns = Field((), description="those that move nothing; every other one may move the robot")
-    read_only: Patterns = Field((), description="those of them that change nothing anywhere")
-    streams: Patterns = Field(
-        ("look_out_for",), description="those that go on after their answer, besides those that say so"
-    )
-    stops: dict[str, str] = Field(
-        default_factory=dict, description="tools, and the tool that ends each, empty for none; `stop_x` ends `x`"
-    )
-    resource: str = Field(
-        BASE, pattern=r"^[A-Za-z0-9_]{1,40}$", description="what a tool holds that may move the robot"
-    )
-    answer_s: _Seconds = Field(120.0, description="for a tool to answer")
-    longest_s: _Seconds = Field(3600.0, description="for a tool that goes on")
-    stop_s: _Seconds = Field(5.0, description="for a tool to end when it is asked to")
-    silence_s: _Seconds = Field(15.0, description="for a tool to be heard again after its messages were lost")
-    poll_s: _Seconds = Field(5.0, description="between two looks at the list of tools")
-    max_calls: int = Field(16, ge=1, le=64, description="that run at once")
+    url: Annotated[str, AfterValidator(_checked_url)] = "http://127.0.0.1:9990/mcp"
+    """The address of the dimos server."""
+    prefix: str = Field("dimos_", pattern="^[A-Za-z0-9_]{0,40}$")
+    """The beginning of the skills' names."""
+    tools: Patterns = ("*", "!agent_send")
+    """The tools that become skills."""
+    still: Patterns = ()
+    """The tools that move nothing; every other one may move the robot."""
+    read_only: Patterns = ()
+    """Those of them that change nothing anywhere."""
+    streams: Patterns = ("look_out_for",)
+    """The tools that go on after their answer, besides those that say so."""
+    stops: dict[str, str] = Field(default_factory=dict)
+    """The tools, and the tool that ends each, empty for none; `stop_x` ends `x`."""
+    resource: str = Field(BASE, pattern="^[A-Za-z0-9_]{1,40}$")
+    """The resource that a tool holds that may move the robot."""
+    answer_s: _Seconds = 120.0
+    """Maximum time, in seconds, for a tool to answer."""
+    longest_s: _Seconds = 3600.0
+    """Maximum time, in seconds, for a tool that goes on."""
+    stop_s: _Seconds = 5.0
+    """Maximum time, in seconds, for a tool to end when it is asked to."""
+    silence_s: _Seconds = 15.0
+    """Maximum time, in seconds, for a tool to be heard again after its messages were lost."""
+    poll_s: _Seconds = 5.0
+    """The time, in seconds, between two looks at the list of tools."""
+    max_calls: int = Field(16, ge=1, le=64)
+    """Maximum number of calls that run at once."""
 
     @model_validator(mode="after")
     def _reads_still(self) -> Self:

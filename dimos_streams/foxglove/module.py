@@ -29,12 +29,14 @@ from dimos_streams.tool_stream.protocol.channels import OF_CALLS
 class FoxgloveConfig(ModuleConfig):
     """Settings for the viewers' address, and for what viewers may do."""
 
-    host: str = Field("127.0.0.1", description="others than this machine's need a token")
-    port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="to serve on; 0 takes any free one")
-    services: bool = Field(True, description="whether viewers may pause, resume, stop, release, approve and reject")
-    origins: tuple[str, ...] = Field(
-        (), description="pages that may connect besides Foxglove's own, as 'https://HOST' or 'http://HOST:PORT'"
-    )
+    host: str = "127.0.0.1"
+    """The address to serve on; others than this machine's need a token."""
+    port: int = Field(DEFAULT_PORT, ge=0, le=65535)
+    """The port to serve on; 0 takes any free one."""
+    services: bool = True
+    """Whether viewers may pause, resume, stop, release, approve and reject."""
+    origins: tuple[str, ...] = ()
+    """The pages that may connect besides Foxglove's own, as `https://HOST` or `http://HOST:PORT`."""
 
 
 class FoxgloveServer(Module):

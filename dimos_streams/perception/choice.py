@@ -22,21 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One way to detect.
-
-    Attributes:
-        inputs: what must be wired; the first is the picture that is looked at.
-        tracking: what suits it, unless settings say otherwise.
-        make: gives the detector. Raises UserError when a package, a file or a setting is missing.
-        blocks: whether a frame takes so long that it is looked at in a thread.
-        package: what it needs besides ours.
-    """
+    """One way to detect."""
 
     inputs: tuple[str, ...]
+    """The inputs that must be wired; the first is the picture that is looked at."""
     tracking: TrackerSettings
+    """The tracking that suits it, unless settings say otherwise."""
     make: Callable[[DetectorConfig], Detector]
+    """What makes the detector. Raises UserError when a package, a file or a setting is missing."""
     blocks: bool = True
+    """Whether a frame takes so long that it is looked at in a thread."""
     package: str = ""
+    """The package that it needs besides ours."""
 
 
 def backend_of(config: DetectorConfig) -> Backend:

@@ -25,40 +25,34 @@ _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentationSettings:
-    """The backend that reads an instance image.
-
-    Attributes:
-        min_pixels: how many pixels of the instance image must show of a thing.
-    """
+    """The backend that reads an instance image."""
 
     __pydantic_config__ = _CONFIG
 
     min_pixels: Annotated[int, Field(ge=1)] = 12
+    """The number of pixels of the instance image that must show of a thing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HogSettings:
-    """The backend that finds standing people in the colour image.
-
-    Attributes:
-        threshold: the support vector machine's margin from which a window counts.
-        upscale: the windows are 128 pixels high, so small images are enlarged first.
-        border: pixels added around the enlarged image, for people at its edge.
-        min_height: metres; with depth, boxes of other heights are no people.
-        max_height: metres.
-        chest: metres above the floor, lowest and highest, between which the middle of an upper body is.
-        overlap: of two boxes that overlap by more (IoU), the better one stays.
-    """
+    """The backend that finds standing people in the colour image."""
 
     __pydantic_config__ = _CONFIG
 
     threshold: float = -0.3
+    """The support vector machine's margin from which a window counts."""
     upscale: Annotated[float, Field(gt=0.0, le=8.0)] = 2.0
+    """The factor by which images are enlarged first: the windows are 128 pixels high."""
     border: Annotated[int, Field(ge=0, le=512)] = 32
+    """The number of pixels added around the enlarged image, for people at its edge."""
     min_height: NotNegative = 1.5
+    """The least height of people, in metres; with depth, lower boxes are none."""
     max_height: NotNegative = 1.9
+    """The greatest height of people, in metres; with depth, higher boxes are none."""
     chest: Bounds = (0.8, 1.4)
+    """The lowest and the highest place, in metres above the floor, of the middle of an upper body."""
     overlap: Share = 0.4
+    """The overlap (IoU) of two boxes from which only the better one stays."""
 
     def __post_init__(self) -> None:
         if self.min_height > self.max_height:
@@ -67,74 +61,65 @@ class HogSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VlmSettings:
-    """The backend that asks a vision model: where it is, and how it counts pixels.
-
-    Attributes:
-        base_url: the server's API root, as the OpenAI clients take it.
-        model: as the server calls it.
-        api_key_env: environment variable with the key; without a value no key is sent.
-        timeout_s: for the whole answer.
-        coordinates: whether the model is asked for pixels of the image, or thousandths of its sides.
-        quality: of the JPEG that is sent, 1..100.
-    """
+    """The backend that asks a vision model: where it is, and how it counts pixels."""
 
     __pydantic_config__ = _CONFIG
 
     base_url: Annotated[str, AfterValidator(checked_http_url)] = "http://127.0.0.1:8000/v1"
+    """The server's API root, as the OpenAI clients take it."""
     model: str = ""
+    """The model as the server calls it."""
     api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable with the key; without a value no key is sent."""
     timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
+    """Maximum time, in seconds, for the whole answer."""
     coordinates: Literal["pixels", "thousandths"] = "thousandths"
+    """Whether the model is asked for pixels of the image, or thousandths of its sides."""
     quality: Annotated[int, Field(ge=1, le=100)] = 80
+    """The quality of the JPEG that is sent, 1 to 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxSettings:
-    """The backend that runs a YOLO network from an ONNX file.
-
-    Attributes:
-        model: path of the file.
-        classes: what its classes are called, in order; empty takes the names that the file tells.
-        only: the classes that count; empty is all.
-        threshold: least score.
-        overlap: of two boxes of a class that overlap by more (IoU), the better one stays.
-        clothes: whether people are told by the colours of what they wear.
-        layout: of its answers; `auto` tells it by their shape.
-        size: sides of the picture it takes, where the file does not tell.
-        threads: of the processor that it may use.
-    """
+    """The backend that runs a YOLO network from an ONNX file."""
 
     __pydantic_config__ = _CONFIG
 
     model: str = ""
+    """The path of the file."""
     classes: tuple[str, ...] = ()
+    """The names of its classes, in order; empty takes those that the file tells."""
     only: tuple[str, ...] = ()
+    """The classes that count; empty is all."""
     threshold: Share = 0.25
+    """The least score."""
     overlap: Share = 0.45
+    """The overlap (IoU) of two boxes of a class from which only the better one stays."""
     clothes: bool = True
+    """Whether people are told by the colours of what they wear."""
     layout: Literal["auto", "columns", "rows", "final"] = "auto"
+    """The layout of its answers; `auto` tells it by their shape."""
     size: Annotated[int, Field(ge=32, le=4096)] = 640
+    """The sides of the picture it takes, in pixels, where the file does not tell."""
     threads: Annotated[int, Field(ge=1, le=64)] = 1
+    """The number of threads of the processor that it may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerSettings:
-    """Settings for how far identities stretch.
-
-    Attributes:
-        memory_s: an identity outlives that long unseen, not longer.
-        confirm_hits: frames in which a thing must have been seen before it gets an identity.
-        max_speed: metres per second that a thing is believed to move.
-        label_weight: what it costs to change clothes; with 1 a track never takes a contradicting label, less
-            suits detectors that misname colours now and then.
-    """
+    """Settings for how far identities stretch."""
 
     __pydantic_config__ = _CONFIG
 
     memory_s: NotNegative = 2.0
+    """The time, in seconds, that an identity outlives unseen."""
     confirm_hits: Annotated[int, Field(ge=1)] = 1
+    """The number of frames in which a thing must have been seen before it gets an identity."""
     max_speed: NotNegative = 2.0
+    """The greatest speed, in m/s, that a thing is believed to have."""
     label_weight: NotNegative = 1.0
+    """The cost of a change of clothes: with 1 a track never takes a contradicting label, less suits detectors that
+    misname colours now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,19 +148,22 @@ def _is_backend(name: str) -> str:
 class DetectorConfig(ModuleConfig):
     """Settings for the backend that looks at the images."""
 
-    backend: Annotated[str, AfterValidator(_is_backend)] = Field(
-        "segmentation", description="segmentation, hog, onnx, vlm, or package.module:Class of a Detector"
-    )
-    options: dict[str, Any] = Field({}, description="what a Detector of one's own is made with")
-    min_score: Annotated[Share, Live] = Field(0.0, description="detections below are left out")
-    period_s: Annotated[NotNegative, Live] = Field(
-        0.0, description="least time between two frames that are looked at, for backends that cost money"
-    )
-    slow_after_s: float = Field(2.0, gt=0.0, description="a picture that takes longer is told of in the health")
+    backend: Annotated[str, AfterValidator(_is_backend)] = "segmentation"
+    """The detector: `segmentation`, `hog`, `onnx`, `vlm`, or `package.module:Class` of one's own."""
+    options: dict[str, Any] = Field({})
+    """The settings with which a detector of one's own is made."""
+    min_score: Annotated[Share, Live] = 0.0
+    """The score below which detections are left out."""
+    period_s: Annotated[NotNegative, Live] = 0.0
+    """The least time, in seconds, between two frames that are looked at, for backends that cost money."""
+    slow_after_s: float = Field(2.0, gt=0.0)
+    """The time, in seconds, from which a picture that takes longer is told of in the health."""
     segmentation: SegmentationSettings = SegmentationSettings()
     hog: HogSettings = HogSettings()
     onnx: OnnxSettings = OnnxSettings()
     vlm: VlmSettings = VlmSettings()
-    tracking: TrackerSettings | None = Field(None, description="None takes what suits the backend")
+    tracking: TrackerSettings | None = None
+    """How far identities stretch; None takes what suits the backend."""
     mount: MountSettings = MountSettings()
-    base_frame: str = Field("base_link", description="the robot's frame, in which things are placed")
+    base_frame: str = "base_link"
+    """The robot's frame, in which things are placed."""

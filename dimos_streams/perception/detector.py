@@ -23,42 +23,36 @@ class DetectorError(DimosStreamsError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frame:
-    """The images of one instant. They show the same view, at whatever resolution each has.
-
-    Attributes:
-        utime: µs since the epoch at which the images were taken.
-        camera: intrinsics for the colour image, also when that image itself is absent.
-        rgb: (height, width, 3) uint8.
-        depth: metres along the optical axis, NaN where unknown.
-        instances: uint8 id of the instance per pixel, 0 for the background.
-        labels: what the instances' ids stand for.
-    """
+    """The images of one instant. They show the same view, at whatever resolution each has."""
 
     utime: int
+    """The time at which the images were taken, in µs since the epoch."""
     camera: Camera
+    """The intrinsics for the colour image, also when that image itself is absent."""
     rgb: NDArray[np.uint8] | None = None
+    """The colours: (height, width, 3) uint8."""
     depth: NDArray[np.float32] | None = None
+    """The distances along the optical axis, in metres, NaN where unknown."""
     instances: NDArray[np.uint8] | None = None
+    """The id of the instance per pixel, uint8, 0 for the background."""
     labels: Mapping[int, str] = field(default_factory=dict)
+    """What the instances' ids stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """One thing seen in one frame.
-
-    Attributes:
-        box: pixels of the colour image.
-        label: what it looks like, the detector's best words.
-        score: 0..1.
-        point: the median point of what is visible of it, base_link, metres; None when depth is unknown.
-        further_labels: other labels with their scores, best first.
-    """
+    """One thing seen in one frame."""
 
     box: Box
+    """The box in pixels of the colour image."""
     label: str
+    """What it looks like, the detector's best words."""
     score: float
+    """The score, 0 to 1."""
     point: Point | None = None
+    """The median point of what is visible of it, base_link, metres; None when depth is unknown."""
     further_labels: tuple[tuple[str, float], ...] = ()
+    """Other labels with their scores, best first."""
 
 
 PICTURES = ("color_image", "instances")

@@ -24,13 +24,14 @@ class RecorderConfig(ModuleConfig):
     """The settings of a recorder: what is recorded, and where."""
 
     path: Path
-    """A log that is there already is appended to, so that a recorder that is started again loses nothing of it."""
+    """The log that is written; one that is there already is appended to, so that a recorder that is started again
+    loses nothing of it."""
     channels: tuple[str, ...] = ()
     """Patterns of topics (``/odom``, ``/robot1/*``) or channels (``*#sensor_msgs.Image``); without any, all."""
     without: tuple[str, ...] = ()
     """Patterns of what is left out."""
     split_mb: float | None = Field(None, gt=0)
-    """A file that has reached the size is followed by another: ``a.lcmlog``, ``a.1.lcmlog``, …"""
+    """The size, in MB, at which a file is followed by another: ``a.lcmlog``, ``a.1.lcmlog`` and so on."""
     metadata: dict[str, Any] | None = None
     """The metadata of the recording; by default versions, seed and message types."""
 

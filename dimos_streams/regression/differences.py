@@ -197,8 +197,12 @@ def shown_value(value: Any, characters: int = _SHOWN) -> str:
     arrays how many there are."""
     if isinstance(value, (bytes, bytearray)):
         return f"<{len(value)} bytes>"
-    text = f"{value:.9g}" if isinstance(value, float) else json_text(_abridged(value))
+    text = _digits(value) if isinstance(value, float) else json_text(_abridged(value))
     return beginning(text, characters, "...")
+
+
+def _digits(value: float) -> str:
+    return f"{value:.9g}"
 
 
 def _abridged(value: Any) -> Any:
@@ -208,6 +212,8 @@ def _abridged(value: Any) -> Any:
         return {str(key): _abridged(item) for key, item in value.items()}
     if isinstance(value, (bytes, bytearray)):
         return f"<{len(value)} bytes>"
+    if isinstance(value, float):
+        return float(_digits(value))
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         return beginning(value, _SHOWN) if isinstance(value, str) else value
     items = list(value)

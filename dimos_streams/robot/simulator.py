@@ -47,27 +47,42 @@ LABELS_HZ = 1.0
 class SimulatorConfig(ModuleConfig):
     """The settings of the simulator: what is simulated, and how often it is measured."""
 
-    scene: str = Field("", description="a YAML file, or package.module:ATTRIBUTE; empty is the stock room")
-    room: RoomSettings | None = Field(None, description="None, here and below, is as it is in the scene")
+    scene: str = ""
+    """A YAML file, or `package.module:ATTRIBUTE`; empty is the stock room."""
+    room: RoomSettings | None = None
+    """The room; None, here and below, is as it is in the scene."""
     furniture: FurnitureSetting | None = None
     people: PeopleSetting | None = None
-    start_x: float | None = Field(None, description="where the robot stands at first, m")
-    start_y: float | None = Field(None, description="where the robot stands at first, m")
-    start_yaw_deg: float | None = Field(None, description="its first direction, counter-clockwise from the x axis")
-    events: tuple[SceneEvent, ...] = Field((), description="besides the scene's")
-    seed: int | None = Field(None, ge=0, description="of the people's walks; None takes the run's")
-    cmd_timeout_s: float = Field(0.4, gt=0.0, description="a command older than this counts as zero")
-    render: Literal["rays", "gl"] = Field("rays", description="how pictures are made: by rays, or by OpenGL")
-    camera_width: int = Field(320, ge=32, le=640, multiple_of=2, description="pixels")
-    camera_height: int = Field(240, ge=24, le=480, multiple_of=2, description="pixels")
-    camera_fov_deg: float = Field(78.0, ge=20.0, le=120.0, description="the camera's horizontal angle of view")
-    jpeg_quality: int = Field(80, ge=1, le=95, description="of the colour image")
-    camera_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S, description="pictures a second")
-    lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S, description="scans a second")
-    odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S, description="odometry messages a second")
-    ground_truth_hz: float = Field(
-        10.0, gt=0.0, le=1 / TICK_S, description="messages a second with the true places of the robot and the people"
-    )
+    start_x: float | None = None
+    """The place along x where the robot stands at first, in metres."""
+    start_y: float | None = None
+    """The place along y where the robot stands at first, in metres."""
+    start_yaw_deg: float | None = None
+    """The robot's first direction, in degrees, counter-clockwise from the x axis."""
+    events: tuple[SceneEvent, ...] = ()
+    """What happens besides the scene's events."""
+    seed: int | None = Field(None, ge=0)
+    """The seed of the people's walks; None takes the run's."""
+    cmd_timeout_s: float = Field(0.4, gt=0.0)
+    """The age, in seconds, from which a command counts as zero."""
+    render: Literal["rays", "gl"] = "rays"
+    """How pictures are made: by rays, or by OpenGL."""
+    camera_width: int = Field(320, ge=32, le=640, multiple_of=2)
+    """The width of pictures, in pixels."""
+    camera_height: int = Field(240, ge=24, le=480, multiple_of=2)
+    """The height of pictures, in pixels."""
+    camera_fov_deg: float = Field(78.0, ge=20.0, le=120.0)
+    """The camera's horizontal angle of view, in degrees."""
+    jpeg_quality: int = Field(80, ge=1, le=95)
+    """The quality of the colour image."""
+    camera_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    """The number of pictures a second."""
+    lidar_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    """The number of scans a second."""
+    odom_hz: float = Field(20.0, gt=0.0, le=1 / TICK_S)
+    """The number of odometry messages a second."""
+    ground_truth_hz: float = Field(10.0, gt=0.0, le=1 / TICK_S)
+    """The number of messages a second with the true places of the robot and the people."""
 
     @model_validator(mode="after")
     def _depth_fits_a_message(self) -> "SimulatorConfig":

@@ -27,11 +27,12 @@ RosType = Annotated[str, AfterValidator(checked_type)]
 class TopicSetting(FrozenModel):
     """One row of the table of topics."""
 
-    topic: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
-    type: RosType | None = Field(default=None, description="on ROS's side, such as geometry_msgs/msg/TwistStamped")
-    qos: QualityName | None = Field(
-        default=None, description="None is sensor for what is read, default for what is written"
-    )
+    topic: RosName
+    """The topic as ROS calls it; without a slash at its beginning it is in the namespace."""
+    type: RosType | None = None
+    """The type on ROS's side, such as `geometry_msgs/msg/TwistStamped`."""
+    qos: QualityName | None = None
+    """The quality of service; None is `sensor` for what is read, `default` for what is written."""
 
 
 def _spelled_out(value: Any) -> Any:
@@ -52,27 +53,26 @@ STANDARD_TOPICS = {
 class ActionSetting(FrozenModel):
     """One row of the table of actions, which a skill is made of."""
 
-    action: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
+    action: RosName
+    """The action as ROS calls it; without a slash at its beginning it is in the namespace."""
     type: RosType = NAVIGATE_TO_POSE
     """The action's type, as ROS calls it."""
-    definition: str = Field(
-        default="", max_length=MAX_DEFINITION, description="the text of the .action file, if the type is not known"
-    )
-    types: dict[RosType, Annotated[str, Field(max_length=MAX_DEFINITION)]] = Field(
-        default={}, max_length=64, description="the texts of .msg files that it uses, of types that are not known"
-    )
-    description: str = Field(default="", max_length=2000, description="for callers; empty is a general one")
-    moves: bool = Field(
-        default=True, description="it moves the base: it needs the lease of it, and ends when the robot is held still"
-    )
-    limits: dict[str, Bounds] = Field(
-        default={}, max_length=64, description="least and greatest value of a goal's numbers, by their paths"
-    )
-    time_limit_s: float | None = Field(default=600.0, gt=0.0, description="for a call; None for any time")
-    answer_timeout_s: float = Field(
-        default=5.0, gt=0.0, description="a server that does not answer a goal for so long is not there"
-    )
-    frame: str = Field(default="map", min_length=1, description="of navigation's goals")
+    definition: str = Field(default="", max_length=MAX_DEFINITION)
+    """The text of the `.action` file, if the type is not known."""
+    types: dict[RosType, Annotated[str, Field(max_length=MAX_DEFINITION)]] = Field(default={}, max_length=64)
+    """The texts of `.msg` files that it uses, of types that are not known."""
+    description: str = Field(default="", max_length=2000)
+    """The description for callers; empty is a general one."""
+    moves: bool = True
+    """Whether it moves the base: then it needs the lease of it, and ends when the robot is held still."""
+    limits: dict[str, Bounds] = Field(default={}, max_length=64)
+    """The least and the greatest value of a goal's numbers, by their paths."""
+    time_limit_s: float | None = Field(default=600.0, gt=0.0)
+    """Maximum time, in seconds, for a call; None for any time."""
+    answer_timeout_s: float = Field(default=5.0, gt=0.0)
+    """The time, in seconds, after which a server that does not answer a goal is not there."""
+    frame: str = Field(default="map", min_length=1)
+    """The frame of navigation's goals."""
     tags: Tags = ("motion",)
     """The tags of the skill, by which agents' configs choose it."""
     approval: Approval = "never"
@@ -90,24 +90,25 @@ SkillName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 class Ros2RobotConfig(ModuleConfig):
     """Settings for the robot on DDS, and for which of its topics are streams of this module."""
 
-    domain_id: int = Field(0, ge=0, le=232, description="ROS_DOMAIN_ID of the robot")
-    namespace: Annotated[str, AfterValidator(checked_namespace)] = Field("", description="such as /robot1")
-    interface: str = Field(
-        LOOPBACK, min_length=1, description="the one network interface that is used; on lo nothing leaves the machine"
-    )
-    peers: tuple[str, ...] = Field(
-        (), max_length=16, description="addresses to look for the robot at; empty is by multicast, but for lo"
-    )
-    topics: dict[str, TopicRow] = Field(
-        STANDARD_TOPICS, max_length=64, description="by the name of the stream: a topic, or topic, type and qos"
-    )
-    actions: dict[SkillName, ActionRow] = Field(
-        {}, max_length=32, description="by the name of the skill: an action, or action, type and more"
-    )
-    needed: tuple[str, ...] = Field(("odom",), description="without these from ROS the robot is made to stand")
-    needed_timeout_s: float = Field(1.0, gt=0.0, description="one that is silent for longer is not there")
-    cmd_timeout_s: float = Field(0.4, gt=0.0, le=0.4, description="a velocity older than this counts as zero")
-    scan_yaw_deg: float | None = Field(
-        None, ge=-360.0, le=360.0, description="where the lidar's zero points, to the left of ahead; None is ahead"
-    )
-    cmd_frame: str = Field("base_link", description="frame_id of stamped velocities")
+    domain_id: int = Field(0, ge=0, le=232)
+    """The `ROS_DOMAIN_ID` of the robot."""
+    namespace: Annotated[str, AfterValidator(checked_namespace)] = ""
+    """The namespace of the robot's topics, such as `/robot1`."""
+    interface: str = Field(LOOPBACK, min_length=1)
+    """The one network interface that is used; on `lo` nothing leaves the machine."""
+    peers: tuple[str, ...] = Field((), max_length=16)
+    """The addresses to look for the robot at; empty is by multicast, but for `lo`."""
+    topics: dict[str, TopicRow] = Field(STANDARD_TOPICS, max_length=64)
+    """The topics by the name of the stream: a topic, or topic, type and qos."""
+    actions: dict[SkillName, ActionRow] = Field({}, max_length=32)
+    """The actions by the name of the skill: an action, or action, type and more."""
+    needed: tuple[str, ...] = ("odom",)
+    """The streams without which, from ROS, the robot is made to stand."""
+    needed_timeout_s: float = Field(1.0, gt=0.0)
+    """The time, in seconds, after which one of them that is silent is not there."""
+    cmd_timeout_s: float = Field(0.4, gt=0.0, le=0.4)
+    """The age, in seconds, from which a velocity counts as zero."""
+    scan_yaw_deg: float | None = Field(None, ge=-360.0, le=360.0)
+    """The direction of the lidar's zero, in degrees to the left of ahead; None is ahead."""
+    cmd_frame: str = "base_link"
+    """The `frame_id` of stamped velocities."""

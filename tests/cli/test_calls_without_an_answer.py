@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, cast
 
@@ -11,8 +13,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import Milestone
 from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_new_call
+from dimos_streams.cli.terminal import output
 from dimos_streams.client.http_gateway import Begun, HttpGateway
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import OutputError, SkillError
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 
@@ -73,6 +76,19 @@ async def test_nobody_waits_for_a_call_that_goes_on_though_its_time_is_up_and_it
         await follow_new_call(cast("HttpGateway", bridge), "drive", {}, options, only=True)
     assert bridge.cancelled == ["the caller waited 5 s"]
     assert clock.monotonic() - began < 10.0
+
+
+async def test_a_call_of_which_nothing_can_be_shown_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk under `call follow_person >log` leaves no robot that follows on unseen."""
+
+    def fail(text: str) -> None:
+        output.lose(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+    monkeypatch.setattr(output, "_print", fail)
+    bridge, options = Deaf(1000), CallOptions(until="close", timeout_s=None, as_json=True)
+    with pytest.raises(OutputError, match="No space left on device"):
+        await follow_new_call(cast("HttpGateway", bridge), "drive", {}, options, only=True)
+    assert bridge.cancelled == ["the caller left"]
 
 
 async def test_the_wait_for_what_another_call_holds_counts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import os
@@ -16,6 +17,7 @@ import pytest
 from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.system import signals
+from dimos_streams.cli.system.async_runner import run_async
 from dimos_streams.cli.terminal import output
 from dimos_streams.cli.terminal.screen import ScreenLine, TerminalScreen
 from dimos_streams.errors import DimosStreamsError
@@ -132,6 +134,23 @@ def test_a_command_that_draws_on_a_closed_terminal_ends_with_the_reason_once() -
         with pytest.raises(DimosStreamsError, match=r"^standard output can't be written: Input/output error$"):
             screen.show(LINE)
         screen.close()
+
+
+def test_a_command_ends_as_its_signal_says_though_its_terminal_is_gone() -> None:
+    screen = TerminalScreen()
+
+    async def show_the_end() -> None:
+        signals.deliver(signal.SIGHUP)
+        try:
+            await asyncio.sleep(30.0)
+        finally:
+            screen.show(LINE)
+
+    with _closed_terminal(screen):
+        with pytest.raises(signals.Interrupted) as ended:
+            run_async(show_the_end())
+        screen.close()
+    assert ended.value.exit_code == 128 + signal.SIGHUP
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

@@ -25,7 +25,7 @@ from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client import asking_again
 from dimos_streams.client.orders import Order
-from dimos_streams.errors import BadRequestError, DimosStreamsError, UnknownRobotError, UserError
+from dimos_streams.errors import BadRequestError, DimosStreamsError, NoAnswerError, UnknownRobotError, UserError
 from dimos_streams.runtime import registry, run_directories
 from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import shut, until
@@ -107,6 +107,31 @@ def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
         for look in (partial(receivers, BridgeChoice()), run_directories.run_dirs):
             with pytest.raises(UserError, match=rf"^the runs in {directory} .+: Permission denied; "):
                 look()
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_stop_waits_for_the_bridge_of_a_run_that_lives(
+    lives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops the robot in the second in which its bridge is restarted needs not type it again."""
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01,))
+    record = living_record()
+    asked: list[str] = []
+
+    def post(self: BridgeAddress, method: str, path: str, body: object, timeout_s: float) -> object:
+        asked.append(path)
+        if len(asked) == 1:
+            silence = NoAnswerError("connection refused", may_have_arrived=False)
+            raise BridgeUnreachableError(self._unreachable("connection refused")) from silence
+        return {"confirmed": True, "text": "all stand still"}
+
+    monkeypatch.setattr(BridgeAddress, "_request", post)
+    run = record if lives else record.model_copy(update={"pid_started": 1})
+    to = Receiver(run.run_id, BridgeAddress("http://127.0.0.1:9", run=run))
+    (result,) = asyncio.run(give("/robots/stop", "", "", [to]))
+    assert (result.done, len(asked)) == ((True, 2) if lives else (False, 1))
+    assert (f"though run {run.run_id} lives" in to.address._unreachable("x")) is lives  # type: ignore[union-attr]
 
 
 def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_named(
@@ -251,7 +276,9 @@ def test_which_of_several_runs_is_meant_is_said_once(
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         living = [
-            SimpleNamespace(run_id=name, bridge_url=f"{url}{end}", bridge_on="", port=1, token=None)
+            SimpleNamespace(
+                run_id=name, bridge_url=f"{url}{end}", bridge_on="", port=1, token=None, pid=None, pid_started=None
+            )
             for name, end in (("new-1", ""), ("old-1", "/"))
         ]
         monkeypatch.setattr(registry, "runs", lambda: living)

@@ -22,15 +22,24 @@ from dimos_streams.cli.system import async_runner, signals
 from dimos_streams.cli.system.async_runner import run_async
 from dimos_streams.cli.terminal import log_files, output
 
-_PIPE, _INT = signal.SIGPIPE, signal.SIGINT
+_PIPE, _INT, _HUP, _TERM = signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGTERM
 
 
 @pytest.mark.parametrize(
     ("received", "hurries"),
-    [((_INT, _PIPE), 0), ((_PIPE, _INT), 0), ((_INT, _PIPE, _INT), 1), ((_INT, _INT, _PIPE), 1)],
+    [
+        ((_INT, _PIPE), 0),
+        ((_PIPE, _INT), 0),
+        ((_INT, _PIPE, _INT), 1),
+        ((_INT, _INT, _PIPE), 1),
+        ((_HUP, _HUP), 0),
+        ((_TERM, _HUP), 0),
+        ((_HUP, _INT, _INT), 1),
+    ],
 )
 def test_only_who_asks_twice_is_in_a_hurry(received: tuple[signal.Signals, ...], hurries: int) -> None:
-    """Ctrl-C in `run … | tee` ends tee, too: what is written then meets a broken pipe."""
+    """Ctrl-C in `run … | tee` ends tee, too: what is written then meets a broken pipe. A terminal that is closed
+    sends one SIGHUP, and its shell another; the end of a login session sends SIGTERM and SIGHUP."""
     hurried: list[int] = []
     cleaned: list[str] = []
 

@@ -519,7 +519,7 @@ def test_doctor(rover: Machine) -> None:
 
 
 def test_doctor_says_of_no_port_in_particular_that_any_free_one_is_taken() -> None:
-    assert _port(0).text == "any that is free is taken (0)"
+    assert _port(0, ()).text == "any that is free is taken (0)"
 
 
 def test_doctor_knows_all_extras_that_users_install() -> None:

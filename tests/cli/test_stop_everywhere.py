@@ -108,6 +108,32 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
         stop.stop(machine="arm", bridge=BridgeChoice(run="r1"))
 
 
+def test_parts_of_one_run_that_are_all_here_are_stopped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one stopped has the others end, and then they have no bridge that could be asked."""
+    common = {"blueprint": "b", "bridge_on": "head", "bus_url": "zenoh://", "token": None, "pid": 1}
+    head, arm = (
+        SimpleNamespace(**common, run_id=name, machine=name, bridge_url=url, run_dir=f"/{name}")
+        for name, url in (("head", "http://127.0.0.1:9"), ("arm", None))
+    )
+    whole = SimpleNamespace(run_id="whole", machine="", bridge_on="", blueprint="c", bus_url="zenoh://")
+    living, ended = [head, arm, whole], list[str]()
+
+    async def stop_part(address: BridgeAddress, machine: str) -> None:
+        ended.append(f"part {machine}")
+        living.remove(arm)
+
+    async def machines(address: BridgeAddress) -> dict[str, bool]:
+        return {"head": True, "arm": True}
+
+    parts = "dimos_streams.cli.bridge_client.machine_parts"
+    monkeypatch.setattr("dimos_streams.runtime.registry.runs", lambda: list(living))
+    monkeypatch.setattr(f"{parts}.stop_part", stop_part)
+    monkeypatch.setattr(f"{parts}.machines_at", machines)
+    monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: ended.append(run.run_id))
+    stop.stop(every=True, everywhere=True, bridge=BridgeChoice())
+    assert ended == ["part arm", "head", "arm", "whole"], "without an error, also of the run that is on one machine"
+
+
 @pytest.mark.parametrize("suspended", [True, False])
 def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for_and_what_holds_them(
     suspended: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -90,6 +90,23 @@ async def test_a_stop_whose_answer_is_lost_is_given_to_the_next_bridge() -> None
 
 
 @pytest.mark.virtual_time
+async def test_a_stop_waits_for_a_bridge_that_is_being_restarted() -> None:
+    async def stop(*answers: str | SkillError, lives: bool = True) -> str:
+        bridge = Bridge(*answers)
+        comes = lambda error: lives and isinstance(error, NoAnswerError)  # noqa: E731
+        return await stop_until_answered(lambda left_s: bridge(), 1.0, NoAnswerError, comes=comes)
+
+    unknown = UnknownRobotError("arm", ())
+    assert await stop(DEAF, unknown, "stopped") == "stopped"
+    with pytest.raises(NoAnswerError, match="refused"):
+        await stop(DEAF, DEAF, DEAF)
+    with pytest.raises(NoAnswerError, match="refused"):
+        await stop(DEAF, "stopped", lives=False)
+    with pytest.raises(UnknownRobotError):
+        await stop(unknown, "stopped")
+
+
+@pytest.mark.virtual_time
 async def test_a_stop_is_not_given_again_when_its_time_is_over() -> None:
     began, given = clock.monotonic(), []
 

@@ -259,6 +259,10 @@ def test_values_are_shown_as_json() -> None:
     assert json.loads(shown_value(["it's", None, True, {"at": (0.5, math.nan)}])) == [
         "it's", None, True, {"at": [0.5, None]}
     ]  # fmt: skip
+    assert (shown_value(0.1 + 0.2), shown_value([0.1 + 0.2, {"x": 1e-12 / 3}])) == (
+        "0.3",
+        '[0.3,{"x":3.33333333e-13}]',
+    )
     cloud = PointCloud2(data=b"x" * 5_000, fields=[PointField(name=str(number)) for number in range(9)])
     shown = json.loads(shown_value(cloud, 2_000))
     assert shown["data"] == "<5000 bytes>"

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import math
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.operator.holding import HOLD_PERIOD_S, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, STOP_ROBOT
+from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, STOP_ROBOT
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
@@ -311,3 +312,23 @@ async def test_its_health_says_what_was_odd_about_a_hold_for_a_while() -> None:
         assert harness.module.health == "ok"
         await command_for(harness, FORWARD, 1.0)
         assert harness.sent("cmd_vel")[-1].linear.x > 0.2
+
+
+@pytest.mark.virtual_time
+async def test_a_reason_that_changes_all_the_time_is_reported_once_a_second_and_the_newest_wins() -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        reported: list[tuple[float, dict[str, list[str]]]] = []
+        gate = harness.module
+        gate.on_state = lambda: reported.append((clock.monotonic(), json.loads(gate.state_json)[GATE]))
+        began = clock.monotonic()
+        for distance in range(1, 51):
+            why = f"a person is {distance} cm away"
+            harness.feed("hold", Hold(utime=clock.utime(), source="guard", hold=True, valid_s=1.0, reason=why))
+            await asyncio.sleep(HOLD_PERIOD_S)
+        await asyncio.sleep(0.5)
+        assert 10 <= len(reported) <= 12
+        assert reported[0][0] - began < 0.2
+        assert reported[-1][1]["reasons"] == ["a person is 50 cm away"]
+        harness.feed("hold", Hold(utime=clock.utime(), source="guard"))
+        await asyncio.sleep(0.1)
+        assert reported[-1][1]["holds"] == [], "at once"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.json.canonical import canonical_json
-from dimos_streams.common.names import tool_meant
+from dimos_streams.common.names import tool_meant, tool_name
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
 
@@ -21,9 +21,25 @@ _ALL_KEYS = 10_000
 """Maximum number of keys; beyond it the caller with the most loses the oldest of its own, so that nobody's keys are
 pushed out by those that another one makes up."""
 
-_What = tuple[str, bytes, OnLoss | None]
-_PARTS = ("is of another skill", "has other arguments", "has another on_loss")
-"""Texts for the part in which a call differs from the first one with its key, in the order of ``_What``."""
+
+@dataclass(frozen=True, slots=True)
+class _What:
+    """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+
+    tools: tuple[str, ...]
+    """The names of the tool that may have been asked for. Of a call of the journal only the skill's own name is
+    known: if that looks like a shortened one, it was asked for by that, or by what it is shortened to."""
+    arguments: bytes
+    """A digest: ten thousand keys would keep as many times the most that arguments may have."""
+    on_loss: OnLoss | None
+
+    def difference(self, other: _What) -> str:
+        """Return how a call differs from this one; empty if it does not."""
+        if not set(self.tools).intersection(other.tools):
+            return "is of another skill"
+        if self.arguments != other.arguments:
+            return "has other arguments"
+        return "has another on_loss" if self.on_loss != other.on_loss else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +63,7 @@ class IdempotencyKeys:
 
     def restore(self, call: CallState) -> None:
         """Remember a call of the journal by its key."""
-        self._remember(call).set_result(call.call_id)
+        self._remember(call, _what(call, tool_name(call.skill))).set_result(call.call_id)
 
     def call_of(self, caller: str, key: str) -> str | None:
         """The id of the call that a caller has begun with a key, None if there is none."""
@@ -64,10 +80,10 @@ class IdempotencyKeys:
         keys = self._callers.get(call.caller)
         known = None if keys is None else keys.get(call.key or "")
         if known is not None:
-            if known.what != _what(call):
-                raise self._key_used(call, known)
+            if differs := known.what.difference(_what(call)):
+                raise self._key_used(call, known, differs)
             return await asyncio.shield(known.call_id)
-        future = self._remember(call)
+        future = self._remember(call, _what(call))
         try:
             await admit(call)
         except BaseException as error:
@@ -79,12 +95,11 @@ class IdempotencyKeys:
         future.set_result(call.call_id)
         return call.call_id
 
-    def _key_used(self, call: CallState, known: _Keyed) -> KeyUsedError:
-        first, parts = self._find(known.id), zip(_PARTS, known.what, _what(call), strict=True)
-        differs = next(part for part, there, here in parts if there != here)
+    def _key_used(self, call: CallState, known: _Keyed, differs: str) -> KeyUsedError:
+        first = self._find(known.id)
         state = CLOSED if first is None else first.state
         shown = f"{state}: {first.outcome}" if first is not None and first.outcome else state
-        skill = known.what[0] if first is None else first.skill
+        skill = known.what.tools[0] if first is None else first.skill
         return KeyUsedError(
             f"idempotency key {call.key!r} is that of call {known.id!r} of {skill!r} ({shown}), which"
             f" {differs}; valid is a key that {call.caller!r} has not used",
@@ -93,11 +108,11 @@ class IdempotencyKeys:
             state=state,
         )
 
-    def _remember(self, call: CallState) -> asyncio.Future[str]:
+    def _remember(self, call: CallState, what: _What) -> asyncio.Future[str]:
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         keys = self._callers.setdefault(call.caller, OrderedDict())
         self._count += (call.key or "") not in keys
-        keys[call.key or ""] = _Keyed(_what(call), call.call_id, future)
+        keys[call.key or ""] = _Keyed(what, call.call_id, future)
         if len(keys) > _KEYS:
             self._forget_oldest(call.caller)
         if self._count > _ALL_KEYS and not self._forget_oldest(max(self._callers, key=self._size)):
@@ -124,10 +139,10 @@ class IdempotencyKeys:
             self._callers.pop(caller, None)
 
 
-def _what(call: CallState) -> _What:
-    """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
+def _what(call: CallState, *further: str) -> _What:
+    """Return what a call is, with ``further`` names by which its tool may have been asked for."""
     # What was asked for as "/b/move", or as a tool, has its skill's own name when it is restored from the journal.
     tool = tool_meant(public_names(call.skill)[0])
     arguments = canonical_json(call.arguments).encode(errors="surrogatepass")
-    # A digest: ten thousand keys would keep as many times the most that arguments may have.
-    return tool, hashlib.blake2b(arguments, digest_size=32).digest(), call.asked_on_loss
+    digest = hashlib.blake2b(arguments, digest_size=32).digest()
+    return _What((tool, *further), digest, call.asked_on_loss)

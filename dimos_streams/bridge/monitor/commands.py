@@ -49,7 +49,9 @@ class Commands:
             command = COMMANDS.validate_python(given)
         except ValidationError as error:
             errors = problems_with_values(error, "command")
-            valid = f" (commands: {', '.join(COMMAND_NAMES)})" if errors.keys() == {"command"} else ""
+            # An unknown name has those that are known beside it.
+            lacks = errors.keys() == {"command"} and error.errors()[0]["type"] != "union_tag_invalid"
+            valid = f" (commands: {', '.join(COMMAND_NAMES)})" if lacks else ""
             return _error(id, "bad-command", f"not a command: {in_a_line(errors)}{valid}", errors)
         try:
             async with lanes.place(command, self._shared):

@@ -22,7 +22,13 @@ from dimos_streams.client.asking_again import stop_until_answered
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
+from dimos_streams.errors import (
+    BadRequestError,
+    CallInDoubtError,
+    DimosStreamsError,
+    NoAnswerError,
+    UnknownRobotError,
+)
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
@@ -213,7 +219,11 @@ async def _answer(order: Order, body: Mapping[str, Any], bridge: BridgeAddress) 
 
     if order != "/robots/stop":
         return await post(ANSWER_S)
-    return await stop_until_answered(post, ANSWER_S, BridgeUnreachableError)
+
+    def comes(error: Exception) -> bool:
+        return isinstance(error.__cause__, NoAnswerError) and bridge.run_lives
+
+    return await stop_until_answered(post, ANSWER_S, BridgeUnreachableError, comes=comes)
 
 
 async def _seen_stops(address: BridgeAddress, robot: str) -> list[int]:

@@ -33,11 +33,12 @@ def doctor(
     as_json: options.Json = False,
 ) -> None:
     """Look whether this machine can run blueprints, and show the exact commands that mend it. Changes nothing."""
-    from dimos_streams.cli.bridge_client.connection import find_bus_url
+    from dimos_streams.cli.bridge_client.connection import bus_among
     from dimos_streams.cli.system.async_runner import run_async
-    from dimos_streams.cli.system.machine_checks import examine
+    from dimos_streams.cli.system.machine_checks import examine, known_runs
 
-    findings = run_async(examine(find_bus_url(bus), port))
+    living = known_runs()
+    findings = run_async(examine(bus_among(living, bus), port, living))
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         write_json({"usable": not errors, "findings": [finding.to_dict() for finding in findings]}, indent=2)

@@ -6,8 +6,8 @@ import importlib.util
 import platform
 import socket
 import sys
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
 from dimos_streams.bus.url import transport_of
@@ -17,6 +17,9 @@ from dimos_streams.cli.system.finding import Finding, installing
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
 
 _CLOCKS_AGREE_US = 100_000
 EXTRAS = (
@@ -36,10 +39,20 @@ EXTRAS = (
 """The package that shows whether an extra is installed, the extra, and its purpose."""
 
 
-async def examine(bus: str, port: int) -> list[Finding]:
-    """Return the findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad
-    URL."""
-    return [_python(), _state(), *await _bus(bus), _port(port), *_clocks(), *_extras()]
+def known_runs() -> list[RunRecord]:
+    """Return the living runs of this user; none where they can't be looked for, which is a finding by itself."""
+    from dimos_streams.runtime.registry import runs
+
+    try:
+        return runs()
+    except UserError:
+        return []
+
+
+async def examine(bus: str, port: int, living: Sequence[RunRecord]) -> list[Finding]:
+    """Return the findings about this machine, with a bus and a port for the bridge, beside the runs that live on it.
+    Raises ``UserError`` for a bad URL."""
+    return [_python(), _state(), *await _bus(bus), _port(port, living), *_clocks(living), *_extras()]
 
 
 def _python() -> Finding:
@@ -48,10 +61,14 @@ def _python() -> Finding:
 
 
 def _state() -> Finding:
-    from dimos_streams.runtime.run_directories import state_dir, why_no_run
+    from dimos_streams.runtime.run_directories import all_runs, state_dir, why_no_run
 
     if why := why_no_run():
         return Finding("state directory", "error", why)
+    try:
+        all_runs()
+    except UserError as error:
+        return Finding("state directory", "error", str(error))
     return Finding("state directory", "ok", f"runs can keep their files in {state_dir()}")
 
 
@@ -67,31 +84,27 @@ async def _bus(text: str) -> list[Finding]:
             assert_never(unknown)
 
 
-def _port(port: int) -> Finding:
+def _port(port: int, living: Sequence[RunRecord]) -> Finding:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            return _taken(port)
+            return _taken(port, living)
     return Finding("bridge port", "ok", f"{port} is free" if port else "any that is free is taken (0)")
 
 
-def _taken(port: int) -> Finding:
-    from dimos_streams.runtime.registry import runs
-
-    for run in runs():
+def _taken(port: int, living: Sequence[RunRecord]) -> Finding:
+    for run in living:
         if run.port == port:
             return Finding("bridge port", "ok", f"{port} serves the run {run.run_id}")
     text = f"{port} is taken by another program; run with --port, or see who it is:"
     return Finding("bridge port", "warning", text, (f"ss -ltnp 'sport = :{port}'",))
 
 
-def _clocks() -> Iterator[Finding]:
+def _clocks(living: Sequence[RunRecord]) -> Iterator[Finding]:
     """Yield the differences of the clocks of machines on which parts of living runs are."""
-    from dimos_streams.runtime.registry import runs
-
-    for run in runs():
+    for run in living:
         for machine, offset in run.clocks.items():
             shown = clock_offset_text(offset.ahead_us, offset.within_us)
             text = f"that of {machine!r} is {shown} (measured by {run.run_id})"

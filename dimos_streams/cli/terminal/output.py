@@ -20,7 +20,7 @@ from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
+from dimos_streams.errors import OutputError, cannot_write, is_of_the_disk
 
 T = TypeVar("T")
 
@@ -137,14 +137,14 @@ def _print(text: str) -> None:
 
 
 def lose(error: OSError) -> None:
-    """Do what is to be done where standard output can't be written. Raises ``DimosStreamsError`` in commands that
-    don't go on without it."""
+    """Do what is to be done where standard output can't be written. Raises ``OutputError`` in commands that don't go
+    on without it."""
     if isinstance(error, BrokenPipeError):
         signals.deliver(signal.SIGPIPE)
     elif _outlived:
         _outlived[-1].add(str(error.strerror))
     else:
-        raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
+        raise OutputError(_cannot_write(str(error.strerror))) from error
 
 
 @contextmanager

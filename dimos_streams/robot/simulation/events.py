@@ -8,12 +8,18 @@ from dimos_streams.common.schemas.frozen_model import FrozenModel
 class SceneEvent(FrozenModel):
     """Something that happens `at_s` seconds after the start: exactly one of the actions."""
 
-    at_s: float = Field(ge=0.0, description="seconds after the start")
-    hide: str | None = Field(None, description="name of a person who leaves the room")
-    show: str | None = Field(None, description="name of a hidden person who comes back")
-    place: str | None = Field(None, description="name of a person who stands at x, y, yaw_deg from now on")
-    release: str | None = Field(None, description="name of a placed person who walks on")
-    freeze_camera: bool | None = Field(None, description="whether the camera's outputs fall silent")
+    at_s: float = Field(ge=0.0)
+    """The time after the start, in seconds."""
+    hide: str | None = None
+    """The name of a person who leaves the room."""
+    show: str | None = None
+    """The name of a hidden person who comes back."""
+    place: str | None = None
+    """The name of a person who stands at `x`, `y`, `yaw_deg` from then on."""
+    release: str | None = None
+    """The name of a placed person who walks on."""
+    freeze_camera: bool | None = None
+    """Whether the camera's outputs fall silent."""
     x: float = 0.0
     """The place, m."""
     y: float = 0.0

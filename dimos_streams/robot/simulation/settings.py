@@ -52,9 +52,12 @@ def colour_name(colour: Colour) -> str:
 class RoomSettings(FrozenModel):
     """Inner sides of the room, metres."""
 
-    length: float = Field(10.0, ge=2.0, le=40.0, description="along x, m")
-    width: float = Field(8.0, ge=2.0, le=40.0, description="along y, m")
-    height: float = Field(2.6, ge=2.0, le=10.0, description="of the walls, m")
+    length: float = Field(10.0, ge=2.0, le=40.0)
+    """The length along x, in metres."""
+    width: float = Field(8.0, ge=2.0, le=40.0)
+    """The width along y, in metres."""
+    height: float = Field(2.6, ge=2.0, le=10.0)
+    """The height of the walls, in metres."""
 
 
 class PlaceSettings(FrozenModel):
@@ -88,24 +91,29 @@ class SolidSettings(FrozenModel):
     """The middle, in the furniture's frame, m."""
     colour: ColourSetting = COLOURS["grey"]
     """The name of a colour, or red, green and blue, each 0 to 255."""
-    solid: bool = Field(True, description="whether the robot runs into it")
+    solid: bool = True
+    """Whether the robot runs into it."""
 
 
 class FurnitureSettings(FrozenModel):
     """Something that stands in the room: of a known kind, or of parts."""
 
-    name: str = Field("", max_length=64, description="by which others name it; '' is its kind and a number")
+    name: str = Field("", max_length=64)
+    """The name by which others name it; `""` is its kind and a number."""
     kind: Literal["sofa", "table", "chair", "shelf", "sideboard", "plant", "crate", "box", "cylinder"] | None = None
     """The kind, which gives it its parts."""
     x: Metres
     """The place of its middle, m."""
     y: Metres
     """The place of its middle, m."""
-    z: float = Field(0.0, ge=0.0, le=10.0, description="height above the floor")
+    z: float = Field(0.0, ge=0.0, le=10.0)
+    """The height above the floor, in metres."""
     yaw_deg: Metres = 0.0
     """The direction: degrees from the x axis, counter-clockwise."""
-    size: tuple[Size, Size, Size] | None = Field(None, description="length, width, height; None is what is usual")
-    colour: ColourSetting | None = Field(None, description="of sofa, table, box and cylinder; others have their own")
+    size: tuple[Size, Size, Size] | None = None
+    """Length, width and height, in metres; None is what is usual."""
+    colour: ColourSetting | None = None
+    """The colour of a sofa, table, box or cylinder; others have their own."""
     parts: tuple[SolidSettings, ...] = Field((), max_length=100)
 
     @model_validator(mode="after")
@@ -124,8 +132,10 @@ class PersonSettings(FrozenModel):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
     """The name by which events and frames of the ground truth call the person."""
-    description: str = Field("", max_length=200, description="what a detector calls them; '' tells the clothes")
-    height: float = Field(1.75, ge=0.8, le=2.2, description="m")
+    description: str = Field("", max_length=200)
+    """What a detector calls them; `""` tells the clothes."""
+    height: float = Field(1.75, ge=0.8, le=2.2)
+    """The person's height, in metres."""
     shirt: ColourSetting = COLOURS["blue"]
     """The colour of the shirt."""
     trousers: ColourSetting = COLOURS["grey"]
@@ -136,10 +146,13 @@ class PersonSettings(FrozenModel):
     """The colour of the hair; None for the usual one."""
     shoes: ColourSetting | None = None
     """The colour of the shoes; None for the usual one."""
-    path: tuple[tuple[Metres, Metres], ...] = Field((), max_length=100, description="corners of a closed way")
-    speed: float = Field(0.7, ge=0.05, le=2.0, description="m/s")
+    path: tuple[tuple[Metres, Metres], ...] = Field((), max_length=100)
+    """The corners of a closed way that the person walks."""
+    speed: float = Field(0.7, ge=0.05, le=2.0)
+    """The walking speed, in m/s."""
     place: PlaceSettings | None = None
-    seat: float | None = Field(None, gt=0.0, le=1.2, description="height of the seat of a person who sits")
+    seat: float | None = Field(None, gt=0.0, le=1.2)
+    """The height of the seat of a person who sits, in metres."""
 
     @model_validator(mode="after")
     def _somewhere(self) -> "PersonSettings":

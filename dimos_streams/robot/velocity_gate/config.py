@@ -13,18 +13,30 @@ from dimos_streams.module import ModuleConfig, OfRobot
 class VelocityGateConfig(ModuleConfig):
     """The limits of what may pass. Metres, seconds, radians."""
 
-    max_speed: Annotated[float, Live] = Field(1.0, ge=0.0, description="m/s, in any direction")
-    max_turn: Annotated[float, Live] = Field(1.8, ge=0.0, description="rad/s")
-    acceleration: float = Field(1.5, gt=0.0, description="m/s²")
-    turn_acceleration: float = Field(5.0, gt=0.0, description="rad/s²")
-    command_timeout_s: float = Field(0.2, gt=0.0, le=0.35, description="a command older than this is zero")
-    teleop_hold_s: float = Field(0.5, ge=0.0, description="skills wait so long after the last teleop command")
-    scan_timeout_s: float = Field(0.5, gt=0.0, description="without a scan for so long the base only turns")
-    robot_radius: Annotated[float, OfRobot] = Field(0.22, gt=0.0, description="m, of the circle that the robot fills")
-    side_margin: Annotated[float, OfRobot] = Field(0.08, ge=0.0, description="kept free at the robot's sides, m")
-    stop_distance: float = Field(0.25, ge=0.0, description="kept free before the hull, m")
-    unseen_speed: float = Field(0.1, ge=0.0, description="m/s, where no ray was measured; 0 to go nowhere unseen")
-    """The limit for ways into which no ray of the scan was measured, as behind a lidar that looks ahead."""
-    braking: float = Field(1.0, gt=0.0, description="deceleration that the base surely has, m/s²")
+    max_speed: Annotated[float, Live] = Field(1.0, ge=0.0)
+    """The greatest speed in any direction, in m/s."""
+    max_turn: Annotated[float, Live] = Field(1.8, ge=0.0)
+    """The greatest turning speed, in rad/s."""
+    acceleration: float = Field(1.5, gt=0.0)
+    """The greatest acceleration, in m/s²."""
+    turn_acceleration: float = Field(5.0, gt=0.0)
+    """The greatest angular acceleration, in rad/s²."""
+    command_timeout_s: float = Field(0.2, gt=0.0, le=0.35)
+    """The age, in seconds, from which a command is zero."""
+    teleop_hold_s: float = Field(0.5, ge=0.0)
+    """The time, in seconds, for which skills wait after the last teleop command."""
+    scan_timeout_s: float = Field(0.5, gt=0.0)
+    """The time, in seconds, without a scan after which the base only turns."""
+    robot_radius: Annotated[float, OfRobot] = Field(0.22, gt=0.0)
+    """The radius, in metres, of the circle that the robot fills."""
+    side_margin: Annotated[float, OfRobot] = Field(0.08, ge=0.0)
+    """The distance, in metres, that is kept free at the robot's sides."""
+    stop_distance: float = Field(0.25, ge=0.0)
+    """The distance, in metres, that is kept free before the hull."""
+    unseen_speed: float = Field(0.1, ge=0.0)
+    """The greatest speed, in m/s, where no ray was measured; 0 to go nowhere unseen. The limit for ways into which no
+    ray of the scan was measured, as behind a lidar that looks ahead."""
+    braking: float = Field(1.0, gt=0.0)
+    """The deceleration, in m/s², that the base surely has."""
     reaction_s: float = Field(0.2, ge=0.0)
     """The age that a scan or a command may have by the time the base obeys."""

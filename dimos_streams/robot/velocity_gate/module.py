@@ -26,6 +26,9 @@ _ABSURD = 5.0
 """How many times a limit a command has to be for a line in the log: its units may be others."""
 _SLOW = 0.1
 """The least limit, m/s or rad/s, that counts for that: what wants to drive a base that only turns is not absurd."""
+_REASONS_EVERY_S = 1.0
+"""The least time, in seconds, from any report to one that differs from it in reasons alone: a reason that has a
+distance in it is another one with each message."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -54,8 +57,12 @@ class VelocityGate(Module):
 
     _quiet = PARTING_ZEROS + 1
     """The number of periods since the last one with something to say."""
-    _reported: tuple[tuple[str, ...], tuple[str, ...], VelocityGateConfig, bool] | None = None
-    """The values from which the last reported state was made."""
+    _reported: tuple[tuple[str, ...], VelocityGateConfig, bool] | None = None
+    """The values from which the last reported state was made, without the reasons."""
+    _reasons: tuple[str, ...] = ()
+    """The reasons in that state."""
+    _reasons_due = 0.0
+    """The time, in seconds, from which a state may be reported in which only the reasons are others."""
 
     @classmethod
     def longest_gaps(cls, config: VelocityGateConfig) -> Mapping[str, float]:
@@ -156,9 +163,9 @@ class VelocityGate(Module):
         trouble = self._file.trouble if self._file else ""
         self.health = self.logic.holds.note(now) or trouble or self.logic.trouble or "ok"
         holds, reasons, limits = self.logic.holds.sources(now), self.logic.holds.reasons(now), self.logic.limits
-        if (holds, reasons, limits, still) == self._reported:
+        if (holds, limits, still) == self._reported and (reasons == self._reasons or now < self._reasons_due):
             return
-        self._reported = (holds, reasons, limits, still)
+        self._reported, self._reasons, self._reasons_due = (holds, limits, still), reasons, now + _REASONS_EVERY_S
         state = VelocityGateState(
             listens=self.hold.wired,
             channel=self.hold.channel,

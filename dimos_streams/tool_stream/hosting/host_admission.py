@@ -85,7 +85,8 @@ def admitted(
     spec = hosted.skills.get(message.skill)
     check_size(message.skill, size)
     if spec is None:
-        raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
+        offered = (each for each, spec in hosted.skills.items() if each != SET and spec.policy.audience != "bridge")
+        raise UnknownSkillError(message.skill, offered)
     _check_audience(spec, message)
     checked = _validated(spec, message, arguments)
     if len(hosted.calls) >= _MAX_OPEN:

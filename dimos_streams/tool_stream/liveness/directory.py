@@ -215,7 +215,9 @@ class ModuleDirectory:
 
     def _found(self, skill: str, found: tuple[ModuleView, SkillInfo] | None) -> tuple[ModuleView, SkillInfo]:
         if found is None:
-            offered = (info.name for entry in self._entries.values() for info in entry.skills)
+            offered = (
+                info.name for entry in self._entries.values() for info in entry.skills if info.audience != "bridge"
+            )
             raise UnknownSkillError(skill, offered, absent_machines(self.reporting(PART)))
         return found
 

@@ -74,3 +74,14 @@ async def test_a_request_by_a_tool_s_name_gets_its_call_again_after_a_restart() 
     other = CallState("c2", skill.replace("count", "sort"), "", caller="you", key="k1")
     with pytest.raises(KeyUsedError, match="is of another skill"):
         await keys.begin(other, AsyncMock())
+
+
+async def test_a_skill_that_is_called_like_a_shortened_name_has_its_call_again_after_a_restart() -> None:
+    skill = tool_name("warehouse_north_hall_7_count_what_lies_on_the_shelves_of_this_aisle")
+    assert tool_name(skill) != skill
+    keys = IdempotencyKeys(lambda call_id: None)
+    keys.restore(CallState("c1", skill, "", caller="you", key="k1"))
+    for name in (skill, tool_name(skill)):
+        assert await keys.begin(CallState("c2", name, "", caller="you", key="k1"), AsyncMock()) == "c1"
+    with pytest.raises(KeyUsedError, match="is of another skill"):
+        await keys.begin(CallState("c2", "count", "", caller="you", key="k1"), AsyncMock())

@@ -4,11 +4,12 @@ starts again."""
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
-from dimos_streams.errors import CallRejectedError, SkillUnavailableError
+from dimos_streams.errors import CallRejectedError, SkillUnavailableError, UnknownSkillError
 from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
@@ -48,6 +49,16 @@ async def test_the_name_of_an_agent_that_hangs_is_not_free_when_the_bridge_start
             await world.broker.call("count", {"label": "a", "to": 1}, caller="agent")
         with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
             await world.broker.settings.change(["worker.pace=2"], "agent")
+
+
+@pytest.mark.virtual_time
+async def test_who_calls_what_nobody_offers_is_told_the_names_that_are_listed() -> None:
+    async with scene() as world:
+        await world.add(Reviewer(name="agent"))
+        await world.offered("review_call")
+        listed = sorted(each.name for each in await world.broker.skills())
+        with pytest.raises(UnknownSkillError, match=re.escape(f"(offered: {', '.join(listed)})")):
+            await world.broker.call("nope", {}, caller="somebody")
 
 
 @pytest.mark.parametrize(

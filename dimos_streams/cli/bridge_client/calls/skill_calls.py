@@ -23,7 +23,7 @@ from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import OutputError, SkillError
 from dimos_streams.operator.known_names import CLI, SAY
 from dimos_streams.tool_stream.gateway import CallTerms
 
@@ -72,10 +72,10 @@ async def follow_new_call(
     """Begin a call and show its events, or with ``only`` False those of the mission that it begins; return the event
     waited for.
 
-    When time is up or we are cancelled, the call is cancelled and its close still shown, also that of a call which
-    had begun already with the same key: both commands have asked for this one. A decision that is waited for is said
-    on standard error: who only keeps what a call says would wait for it in vain. A wait for what another call holds
-    counts: nobody expects the robot to move so late.
+    When time is up, we are cancelled or our output can't be written, the call is cancelled and its close still shown,
+    also that of a call which had begun already with the same key: both commands have asked for this one. A decision
+    that is waited for is said on standard error: who only keeps what a call says would wait for it in vain. A wait
+    for what another call holds counts: nobody expects the robot to move so late.
     """
     reporter = create_reporter(as_json=options.as_json, with_data=only)
     began = clock.monotonic()
@@ -116,7 +116,7 @@ async def _reach_or_end(
         raise SkillError(
             f"{error}, so this is taken back: say it after {resume}, or wait for that with --timeout SECONDS"
         ) from None
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, OutputError):
         await end("the caller left")
         raise
 

@@ -3,6 +3,7 @@
 from dimos_streams.cli.bridge_client.connection.address import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.connection.discovery import (
     bridge_of_run,
+    bus_among,
     find_bridge,
     find_bus_url,
     find_run,
@@ -16,6 +17,7 @@ __all__ = [
     "BridgeUnreachableError",
     "at_bridge",
     "bridge_of_run",
+    "bus_among",
     "find_bridge",
     "find_bus_url",
     "find_run",

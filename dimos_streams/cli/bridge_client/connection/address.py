@@ -39,6 +39,13 @@ class BridgeAddress:
     is_guess: bool = False
     """True if nobody named it and no run lives that could have: it is the usual one."""
 
+    @property
+    def run_lives(self) -> bool:
+        """True if it is the bridge of a run of this machine that goes on, and so restarts it."""
+        from dimos_streams.runtime.registry import lives
+
+        return self.run is not None and lives(self.run.pid, self.run.pid_started)
+
     def gateway(self, gone: Callable[[], Exception | None] = lambda: None) -> HttpGateway:
         """Return a gateway to the bridge, with this person's token and certificates. ``gone`` is as for
         ``HttpGateway``. Raises ``UserError`` for certificates that can't be used."""
@@ -121,9 +128,11 @@ class BridgeAddress:
     def _unreachable(self, reason: str) -> str:
         from dimos_streams.cli.bridge_client.ended import last_ended
 
+        why = f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]})"
+        if self.run is not None and self.run_lives:
+            return f"{why}, though run {self.run.run_id} lives: `dimos-streams status` says whether it is restarted"
         return (
-            f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]}): start a run with"
-            " `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
+            f"{why}: start a run with `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
             f" --port{last_ended() if self.is_guess else ''}"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.bridge_client.connection.address import BridgeAddress
@@ -94,13 +95,19 @@ def _bridgeless(run: RunRecord) -> UserError:
 def find_bus_url(given: str | None) -> str:
     """Return the bus that an option names, else the newest living run's, else the environment's, else LCM's usual
     one."""
+    from dimos_streams.runtime.registry import runs
+
+    return bus_among(runs() if given is None else (), given)
+
+
+def bus_among(living: Iterable[RunRecord], given: str | None) -> str:
+    """Return the bus that an option names, else that of the first of these runs that others can reach, else the
+    environment's, else LCM's usual one."""
     from dimos_streams.bus import bus_url
     from dimos_streams.bus.url import leaves_process
 
     if given is None:
-        from dimos_streams.runtime.registry import runs
-
-        given = next((run.bus_url for run in runs() if leaves_process(run.bus_url)), None)
+        given = next((run.bus_url for run in living if leaves_process(run.bus_url)), None)
     return bus_url(given)
 
 

@@ -79,13 +79,20 @@ def _stop_elsewhere(machine: str, selector: str | None, bridge: BridgeChoice, *,
 
 
 def _stop_all(runs: Iterable[RunRecord], bridge: BridgeChoice, *, everywhere: bool, as_json: bool) -> None:
-    """Stop runs, whatever becomes of the others. Raises ``DimosStreamsError`` with those that have not stopped."""
+    """Stop runs, whatever becomes of the others. Raises ``DimosStreamsError`` with those that have not stopped.
+
+    Of several parts of one run that are here, the first has all others end ``everywhere``.
+    """
+    from dimos_streams.cli.terminal.named_runs import are_parts_of_one
     from dimos_streams.runtime.unreadable_runs import unreadable_runs
 
     problems = list(map(str, unreadable_runs()))
+    done: list[RunRecord] = []
     for run in runs:
+        is_asked = everywhere and not any(are_parts_of_one(run, each) for each in done)
+        done.append(run)
         try:
-            _stop_run(run, bridge, everywhere=everywhere, as_json=as_json)
+            _stop_run(run, bridge, everywhere=is_asked, as_json=as_json)
         except DimosStreamsError as error:
             problems.append(str(error))
     if problems:
@@ -94,7 +101,8 @@ def _stop_all(runs: Iterable[RunRecord], bridge: BridgeChoice, *, everywhere: bo
 
 def _stop_run(run: RunRecord, bridge: BridgeChoice, *, everywhere: bool, as_json: bool) -> None:
     """Stop a run here, after its parts on other machines if it is to end ``everywhere``."""
-    others = _stop_others(run, bridge, as_json=as_json) if everywhere else []
+    may_have_others = bool(run.machine) or bridge.has_address
+    others = _stop_others(run, bridge, as_json=as_json) if everywhere and may_have_others else []
     _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
     if others:
         raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
