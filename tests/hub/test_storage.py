@@ -15,13 +15,14 @@ from random import Random
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_pages import PAGE_BYTES
+from dimos_streams.bridge.calls.call_pages import PAGE_BYTES, WantedState
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UserError
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.call_routes import _within
 from dimos_streams.hub.storage.engines.engine import Transaction
 from dimos_streams.hub.storage.rows import (
+    ROW_BYTES,
     Conflicting,
     NotNext,
     Retention,
@@ -161,7 +162,7 @@ def test_the_oldest_events_go_where_all_of_them_take_too_many_bytes(storage: Hub
 
 @pytest.mark.feature("H2")
 def test_no_more_events_go_than_must_where_the_records_of_calls_take_more_than_they_do(storage: HubStorage) -> None:
-    storage.store([batch(*(entry(at, _noise(at), call=f"c{at}") for at in range(1, 151)))])
+    storage.store([batch(*(entry(at, _noise(at), call=f"c{at}", type="close") for at in range(1, 151)))])
     kept = storage.trim(Retention(megabytes=1))
     records = storage.calls.newest(1000, robot=None, state=None, before=None)
     taken = sum(len(each.body) for each in storage.read(Query(0), 1000, ALL).entries)
@@ -193,7 +194,8 @@ def test_no_transaction_that_drops_what_is_old_changes_more_than_a_few_rows(
     monkeypatch.setattr("dimos_streams.hub.storage.calls._STEP", 4)
     monkeypatch.setattr("dimos_streams.hub.storage.engines.engine.STEP", 4)
     lasting = (1, 20, 120)  # the offsets of events of a call that goes on
-    entries = [entry(at, call="lasting" if at in lasting else f"c{at}") for at in range(1, 121)]
+    ended = [entry(at, call=f"c{at}", type="close") for at in range(1, 121)]
+    entries = [entry(each.last, call="lasting") if each.last in lasting else each for each in ended]
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
         storage.store([batch(*entries)])
         begin, changes = storage.engine.transaction, list[int]()
@@ -215,11 +217,36 @@ def test_no_transaction_that_drops_what_is_old_changes_more_than_a_few_rows(
 
 @pytest.mark.slow
 def test_a_call_is_known_for_as_long_as_an_event_of_it(storage: HubStorage) -> None:
-    ended, long = entry(1, call="ended", type="open"), entry(2, call="long", type="open")
+    ended, long = entry(1, call="ended", type="close"), entry(2, call="long", type="open")
     storage.store([batch(ended, long, *numbered(3, 160), entry(161, call="long"))])
     assert storage.trim(Retention(events=20)) == (101, 161)
     rows = storage.calls.newest(9, robot=None, state=None, before=None)
     assert sorted(json.loads(row.record)["call_id"] for row in rows) == ["c1", "long"]
+
+
+@pytest.mark.feature("H2")
+def test_a_call_that_goes_on_is_known_when_its_events_are_gone(
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known(state: WantedState) -> list[tuple[str, str]]:
+        return [(row.robot, row.call_id) for row in storage.calls.newest(9, robot=None, state=state, before=None)]
+
+    begun = [entry(at, "well", call=f"c{at}", type="open") for at in range(1, 5)]
+    storage.store([batch(*begun, *(entry(at, call="c1", type="progress") for at in range(5, 160)))])
+    storage.store([batch(begun[0], robot="r2"), batch(entry(160, call="c4", type="close"))])
+    assert storage.trim(Retention(days=0)) == (151, 161)
+    assert (known("closed"), known("open")) == (
+        [("r1", "c4")],
+        [("r2", "c1"), ("r1", "c3"), ("r1", "c2"), ("r1", "c1")],
+    )
+    size = len(storage.calls.find("c3")[0].record) + ROW_BYTES
+    monkeypatch.setattr("dimos_streams.hub.storage.calls._OPEN_BYTES", 5 * size // 2)
+    storage.store([batch(*(entry(at, call="c2" if at == 161 else "c5", type="close") for at in range(161, 200)))])
+    assert storage.trim(Retention(days=0)) == (201, 200)
+    assert (known("closed"), known("open")) == ([], [("r2", "c1"), ("r1", "c3"), ("r1", "c1")])
+    monkeypatch.setattr("dimos_streams.hub.storage.calls._OPEN_BYTES", 3 * size // 2)
+    storage.trim(Retention())
+    assert known("open") == [("r2", "c1"), ("r1", "c3")], "of each robot those that began last"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction
-from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
+from dimos_streams.hub.storage.rows import ROW_BYTES, BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
@@ -20,6 +20,9 @@ _AT_ONCE = 200
 """Maximum number of calls that one statement asks for."""
 _STEP = 1000
 """Maximum number of calls that one transaction looks at to drop those that are old: others wait for it."""
+_OPEN_BYTES = 1_000_000
+"""Maximum size, in bytes, of the newest open calls of each robot that are kept when their events are dropped; a sound
+one has a few of some hundred bytes."""
 _LATELY = 10_000
 """Number of the newest commands among whose answers a call is looked for of which no event has come."""
 
@@ -37,19 +40,29 @@ class CallTable:
             return [_call(row) for row in db.rows(f"{_SELECT} WHERE call_id = ?", call_id)]
 
     def drop_before(self, seq: int) -> None:
-        """Forget the calls whose events all have lower numbers. They are looked for among those that began before
-        it: there may be millions of others."""
-        after, upto = 0, 0
-        while upto < seq - 1:
+        """Forget the calls whose events all have lower numbers. Those that go on stay as far as there is room for
+        them: who can't see one can't cancel it. They are looked for among those that began before it: there may be
+        millions of others."""
+        room: dict[str, int] = {}
+        before = seq
+        while before > 0:
             with self._engine.transaction() as db:
-                last = db.rows(
-                    "SELECT first_seq FROM calls WHERE first_seq > ? AND first_seq < ? ORDER BY first_seq"
-                    " LIMIT 1 OFFSET ?",
-                    after, seq, _STEP - 1,
-                )  # fmt: skip
-                upto = int(last[0][0]) if last else seq - 1
-                db.run("DELETE FROM calls WHERE first_seq > ? AND first_seq <= ? AND last_seq < ?", after, upto, seq)
-            after = upto
+                before = self._drop_step(db, seq, before, room)
+
+    def _drop_step(self, db: Transaction, seq: int, before: int, room: dict[str, int]) -> int:
+        """Forget those of the next calls that began before a number; return the first number that was looked at."""
+        began = "SELECT first_seq FROM calls WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1 OFFSET ?"
+        step = db.rows(began, before, _STEP - 1)
+        since = int(step[0][0]) if step else 0
+        size = f"CASE WHEN closed = 0 THEN {ROW_BYTES} + {self._engine.text_bytes.format('record')} ELSE 0 END"
+        old = db.rows(
+            f"SELECT first_seq, robot, {size} FROM calls WHERE first_seq >= ? AND first_seq < ? AND last_seq < ?"
+            " ORDER BY first_seq DESC",
+            since, before, seq,
+        )  # fmt: skip
+        dropped = [first for first, robot, size in old if not _has_room(room, robot, size)]
+        db.many("DELETE FROM calls WHERE first_seq = ? AND last_seq < ?", [(first, seq) for first in dropped])
+        return since
 
     def begun_at(self, call_id: str) -> list[str]:
         """The robots whose answers to requests for a call have named this one lately, whichever hub was asked; the
@@ -160,6 +173,13 @@ def lose_calls(db: Transaction, robot: str, why: str) -> None:
         "UPDATE calls SET closed = 1, record = ? WHERE robot = ? AND call_id = ?",
         [(view.model_dump_json(), robot, view.call_id) for view in views],
     )
+
+
+def _has_room(room: dict[str, int], robot: str, size: int) -> bool:
+    """Return whether a call may stay though its events go, whose size is 0 if it has ended: as long as there is room
+    for those of its robot that were looked at before."""
+    room[robot] = room.get(robot, _OPEN_BYTES) - size
+    return size > 0 and room[robot] >= 0
 
 
 def _names(answer: str, call_id: str) -> bool:
