@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from dimos_streams import __version__, clock
 from dimos_streams.errors import UserError
+from dimos_streams.hub.storage.byte_bound import is_near, is_used, share_of, to_keep
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.engines.engine import EVENTS, Engine, Row, Transaction, check_tables
 from dimos_streams.hub.storage.engines.urls import shown
-from dimos_streams.hub.storage.event_sizes import EventSizes
 from dimos_streams.hub.storage.locked_journals import LockedJournals
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
@@ -19,6 +19,7 @@ from dimos_streams.hub.storage.rows import (
     KeptRange,
     Retention,
     RobotBatch,
+    StorageUnavailableError,
     TakeAnswer,
     WrongSchemaError,
 )
@@ -67,7 +68,8 @@ class HubStorage:
         self.noted_at = clock.monotonic()
         """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self.sequence = EventSequence(engine)
-        self._sizes = EventSizes(engine)
+        self._overfull = ""
+        """The reason why no events are stored although the database would take them; empty if they are."""
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -115,6 +117,8 @@ class HubStorage:
 
     def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
         """Store what is new in batches, in their order and in one transaction; return what became of each."""
+        if self._overfull:
+            raise StorageUnavailableError(self._overfull)
         self.engine.check_disk()
         self.engine.make_room(self.sequence.last + sum(len(batch.entries) for batch in batches))
         with self.engine.transaction() as db:
@@ -174,15 +178,41 @@ class HubStorage:
                 return make_page_back(map(_entry, rows), since, first, limit, max_bytes)
 
     def trim(self, retention: Retention) -> KeptRange:
-        """Forget what is older than it has to be; return the bounds of what is kept."""
+        """Forget what is older than it has to be; return the bounds of what is kept.
+
+        What can't be dropped, as somebody reads it, counts too: nothing more is stored before it may go if that would
+        be more than the bound.
+        """
         first = self._forget_old(retention)
         self.commands.forget(retention.command_s)
-        self._drop_before(first)
-        while bounds := self._sizes.to_keep(self.bounds(), retention.max_bytes):
+        self.calls.drop_before(first)
+        try:
+            self._drop(first, retention.max_bytes)
+        except StorageUnavailableError as error:
+            self._refuse_more(retention, error)
+            raise
+        self._overfull = ""
+        return self.bounds()
+
+    def _drop(self, first: int, max_bytes: int) -> None:
+        """Drop the events before a number, and more of the oldest if all take too many bytes."""
+        self.engine.drop_before(first)
+        self.engine.end_partition(share_of(max_bytes))
+        while bounds := to_keep(self.engine, self.bounds(), max_bytes):
             with self.engine.transaction() as db:
                 db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", bounds.first, bounds.first)
-            self._drop_before(bounds.first)
-        return self.bounds()
+            self.calls.drop_before(bounds.first)
+            self.engine.drop_before(bounds.first)
+        if is_near(self.engine, max_bytes):
+            self.engine.reclaim()
+
+    def _refuse_more(self, retention: Retention, error: StorageUnavailableError) -> None:
+        most = retention.max_bytes - share_of(retention.max_bytes)
+        if is_used(self.engine, most):
+            self._overfull = (
+                f"{error}; what is stored takes {most // 1_000_000} of {retention.megabytes} MB (--keep-mb), and the"
+                " oldest can't be dropped"
+            )
 
     def _forget_old(self, retention: Retention) -> int:
         """Note the first number that is to be kept by its age and by how many there are; return it. What else is too
@@ -192,7 +222,7 @@ class HubStorage:
             before = db.date() - int(retention.days * 86_400 * _US)
             # Numbers and times grow together, so the end of what is old is found by halving.
             upto = max(last - skipped - retention.events, _last_before(db, first, last, before))
-            first = max(first, upto - upto % self.engine.partition + 1)
+            first = max(first, self.engine.partition_start(db, upto + 1))
             # Noted before it is so: a hub that is killed in between leaves nothing out that readers are not told of.
             db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
             db.run("UPDATE fleet SET skipped = 0 WHERE skipped <> 0 AND skipped_upto < ?", first)
@@ -208,10 +238,6 @@ class HubStorage:
                 JOURNALS,
             )
         return int(first)
-
-    def _drop_before(self, first: int) -> None:
-        self.calls.drop_before(first)
-        self.engine.drop_before(first)
 
     def others(self, name: str, url: str, valid_s: float) -> list[tuple[str, str, str]]:
         """Note that this hub is there; return name, version and URL of the other hubs."""

@@ -20,8 +20,9 @@ from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engines.disk_room import check_room
 from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.oldest_rows import drop_rows_before, first_without_rows
 from dimos_streams.hub.storage.engines.write_turns import WriteTurns
-from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
@@ -39,8 +40,6 @@ class SqliteEngine(Engine):
         "UPDATE sqlite_sequence SET seq = max(?, seq + ?) WHERE name = 'commands'",
     )
     partitioned = ""
-    text_bytes = "length(CAST({} AS BLOB))"
-    reuses_room = True
     has_one_writer = True
 
     def __init__(self, path: Path, *, partition: int) -> None:
@@ -160,6 +159,18 @@ class SqliteEngine(Engine):
     def check_disk(self) -> None:
         """See ``Engine``."""
         check_room(self._path, lambda: self._room()[1])
+
+    def partition_start(self, transaction: Transaction, seq: int) -> int:
+        """See ``Engine``: as if there were partitions."""
+        return seq - (seq - 1) % self.partition
+
+    def first_without(self, kept: KeptRange, excess: int) -> int:
+        """See ``Engine``."""
+        return first_without_rows(self, kept, excess)
+
+    def drop_before(self, seq: int) -> None:
+        """See ``Engine``."""
+        drop_rows_before(self, seq)
 
     def used(self) -> int:
         """See ``Engine``."""
