@@ -249,7 +249,7 @@ def test_what_was_stored_when_the_hub_did_not_know_the_time_is_not_old(storage: 
 def test_of_each_robot_the_journals_that_shipped_last_are_known(
     storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.storage.storage.JOURNALS", 2)
+    monkeypatch.setattr("dimos_streams.hub.storage.history_bounds.JOURNALS", 2)
     for number in (1, 2, 3):
         storage.store([batch(entry(1), journal=f"journal-{number}")])
     storage.store([batch(entry(1), robot="r2"), batch(entry(2), journal="journal-1")])
