@@ -91,8 +91,8 @@ class SqliteFile:
 
     @property
     def change(self) -> str:
-        """What has become of the file since it was opened, if SQLite would go on in one that nobody finds again;
-        empty if it is the same."""
+        """The change of the file since it was opened, if SQLite would go on in one that nobody finds again; empty if
+        it is the same."""
         if self._opened_as is None or is_same(self.path, self._opened_as):
             return ""
         return (
