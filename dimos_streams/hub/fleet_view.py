@@ -16,6 +16,7 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.fleet.commands import two_robots
+from dimos_streams.fleet.protocol import REPORT_EVERY_S
 from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import RobotRow
@@ -25,6 +26,8 @@ from dimos_streams.skill import name_fault, public_names
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _FRESH_S = 1.0
+_SILENT_S = 3 * REPORT_EVERY_S
+"""Time, in seconds, after which a robot that is connected, and reports again and again, counts as silent."""
 _CLOCK_DIFFERS_US = 2_000_000
 _SKILLS = TypeAdapter(list[OfferedSkill])
 _MAX_LISTED = 200
@@ -134,15 +137,23 @@ class FleetRobot:
             )
         return notes
 
+    def _silence(self, heard_s: float | None) -> list[str]:
+        """The note of a robot that is connected and says nothing."""
+        if not self.row.connected or heard_s is None or heard_s <= _SILENT_S:
+            return []
+        return [f"it holds its connection, but was last heard of {heard_s:.0f} s ago: it may hang"]
+
     def view(self, now_utime: int) -> ListedRobot:
         """The view of it at a time."""
         report, heard = self.report, self.row.heard
+        heard_s = None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1))
+        silence = self._silence(heard_s)
         return ListedRobot(
             name=self.name,
             connected=self.row.connected,
-            heard_s=None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1)),
-            status=self._status,
-            notes=tuple(self._notes),
+            heard_s=heard_s,
+            status="degraded" if silence else self._status,
+            notes=(*silence, *self._notes),
             stopped=report.stopped if report else False,
             open_calls=self.open_calls,
             modules=report.modules if report else 0,

@@ -11,7 +11,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.event_sizes import SHARES
+from dimos_streams.hub.storage.byte_bound import share_of
 from dimos_streams.hub.threads import in_thread
 
 _OTHERS_S = 5.0
@@ -69,7 +69,7 @@ class Upkeep:
 
     async def _trim(self) -> None:
         parts = self._parts
-        self._due = parts.intake.bytes + parts.settings.retention.max_bytes // SHARES
+        self._due = parts.intake.bytes + share_of(parts.settings.retention.max_bytes)
         bounds = await in_thread(parts.threads.upkeep, parts.storage.trim, parts.settings.retention)
         parts.feed.note_first(bounds.first)
         self.database_bytes = await in_thread(parts.threads.upkeep, parts.storage.engine.size)

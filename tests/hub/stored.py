@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 from dimos_streams.common.json.writing import json_text
@@ -63,6 +65,11 @@ def gap(first: int, last: int) -> BatchEntry:
 
 def batch(*entries: BatchEntry, robot: str = "r1", journal: str = "journal-1") -> RobotBatch:
     return RobotBatch(robot, journal, entries)
+
+
+def noise(seed: int, size: int = 8000) -> str:
+    """A text that no database makes shorter."""
+    return base64.b64encode(Random(seed).randbytes(size * 3 // 4)).decode()
 
 
 def numbered(first: int, last: int) -> list[BatchEntry]:

@@ -86,7 +86,7 @@ class KeptRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The bounds of what is kept. What is older goes, a whole partition at a time where its bytes don't matter."""
+    """The bounds of what is kept. What is older goes, mostly a whole partition at a time."""
 
     days: float = 30.0
     """Maximum age, in days since the hub has stored it."""

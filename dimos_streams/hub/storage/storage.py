@@ -11,7 +11,7 @@ from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.engines.engine import EVENTS, Engine, Row, Transaction, check_tables
 from dimos_streams.hub.storage.engines.urls import shown
-from dimos_streams.hub.storage.event_sizes import EventSizes
+from dimos_streams.hub.storage.history_bounds import HistoryBounds
 from dimos_streams.hub.storage.locked_journals import LockedJournals
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
@@ -42,12 +42,6 @@ _US = 1_000_000
 _AHEAD = 1 << 20
 """More commands than hubs give between a copy of a database and its return."""
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
-JOURNALS = 1000
-"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
-that it keeps, a few dozen at most."""
-_GONE_DAYS = 60.0
-"""Minimum number of days without shipping after which a journal is forgotten, unless its robot writes it now; never
-less than twice the retention."""
 
 
 class HubStorage:
@@ -67,7 +61,7 @@ class HubStorage:
         self.noted_at = clock.monotonic()
         """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self.sequence = EventSequence(engine)
-        self._sizes = EventSizes(engine)
+        self.history = HistoryBounds(engine, self.sequence, self.calls)
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -115,6 +109,7 @@ class HubStorage:
 
     def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
         """Store what is new in batches, in their order and in one transaction; return what became of each."""
+        self.history.check_room()
         self.engine.check_disk()
         self.engine.make_room(self.sequence.last + sum(len(batch.entries) for batch in batches))
         with self.engine.transaction() as db:
@@ -175,43 +170,9 @@ class HubStorage:
 
     def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""
-        first = self._forget_old(retention)
         self.commands.forget(retention.command_s)
-        self._drop_before(first)
-        while bounds := self._sizes.to_keep(self.bounds(), retention.max_bytes):
-            with self.engine.transaction() as db:
-                db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", bounds.first, bounds.first)
-            self._drop_before(bounds.first)
+        self.history.trim(retention)
         return self.bounds()
-
-    def _forget_old(self, retention: Retention) -> int:
-        """Note the first number that is to be kept by its age and by how many there are; return it. What else is too
-        old is forgotten."""
-        with self.engine.transaction() as db:
-            first, last, skipped = db.rows("SELECT first_seq, last_seq, skipped FROM fleet")[0]
-            before = db.date() - int(retention.days * 86_400 * _US)
-            # Numbers and times grow together, so the end of what is old is found by halving.
-            upto = max(last - skipped - retention.events, _last_before(db, first, last, before))
-            first = max(first, upto - upto % self.engine.partition + 1)
-            # Noted before it is so: a hub that is killed in between leaves nothing out that readers are not told of.
-            db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
-            db.run("UPDATE fleet SET skipped = 0 WHERE skipped <> 0 AND skipped_upto < ?", first)
-            db.run(
-                "DELETE FROM journals WHERE stored >= ? AND stored < ? AND NOT EXISTS"
-                " (SELECT 1 FROM robots WHERE robots.name = journals.robot AND robots.journal = journals.journal)",
-                clock.KNOWN_FROM_US,
-                db.date() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
-            )
-            db.run(
-                "DELETE FROM journals WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY robot"
-                " ORDER BY stored DESC, id DESC) AS place FROM journals) AS placed WHERE place > ?)",
-                JOURNALS,
-            )
-        return int(first)
-
-    def _drop_before(self, first: int) -> None:
-        self.calls.drop_before(first)
-        self.engine.drop_before(first)
 
     def others(self, name: str, url: str, valid_s: float) -> list[tuple[str, str, str]]:
         """Note that this hub is there; return name, version and URL of the other hubs."""
@@ -303,19 +264,3 @@ def _previous(db: Transaction, seq: int, first: int) -> int:
     """The last number before another one, down to ``first``, that is an event's; ``first`` if none is."""
     rows = db.rows("SELECT seq FROM events WHERE seq < ? AND seq >= ? ORDER BY seq DESC LIMIT 1", seq, first)
     return int(rows[0][0]) if rows else first
-
-
-def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
-    """The newest number up to which all was stored before a time, ``first - 1`` if nothing was, or if it was stored
-    when the hub did not know the time: it is as old as what follows it at most."""
-    newest = "SELECT stored FROM events WHERE seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
-    low, high = first - 1, last
-    while low < high:
-        middle = (low + high + 1) // 2
-        rows = db.rows(newest, low, middle)
-        if not rows or rows[0][0] < stored:  # another hub may have dropped it just now, or its number is no event's
-            low = middle
-        else:
-            high = middle - 1
-    rows = db.rows(newest, first - 1, low)
-    return first - 1 if rows and rows[0][0] < clock.KNOWN_FROM_US else low

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dimos_streams import clock
-from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError, WrongSchemaError
 
 Row = tuple[Any, ...]
 Wake = Callable[[str], None]
@@ -16,11 +15,6 @@ Wake = Callable[[str], None]
 
 EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
 """The channels for notices between hubs."""
-STEP = 2000
-"""Maximum number of events that are deleted in one transaction: others wait for it."""
-_FIRST_STEP = 100
-_LONGEST_S = 0.05
-"""Time, in seconds, from which on fewer are deleted in the next one."""
 _OF_A_HUB = frozenset({"fleet", "journals", "commands", "hubs"})
 """Tables that together no other program has."""
 
@@ -85,14 +79,10 @@ class Engine(ABC):
     where: str
     """The database, as it may be shown."""
     partition: int
-    """Number of events in each partition; the first one begins with number 1."""
+    """Number of events in each partition that is not ended by its bytes; the first one begins with number 1."""
     trouble: str = ""
     """The reason why a transaction failed, until the hub has noted again that it is there, and read who
     its robots are; empty without one."""
-    text_bytes: str
-    """The SQL of the bytes that the text in a column takes, whose name goes into the braces."""
-    reuses_room: bool
-    """Whether what is deleted counts no longer in ``used`` at once: its room is used again."""
     has_one_writer: bool
     """Whether nobody else writes during a transaction."""
     history: str = ""
@@ -142,22 +132,32 @@ class Engine(ABC):
         server's disk can't be seen."""
         return
 
+    def end_partition(self, size: int) -> None:
+        """End the partition that is being filled if it takes more than so many bytes; rows of a file are dropped one
+        by one."""
+        return
+
+    @abstractmethod
+    def partition_start(self, transaction: Transaction, seq: int) -> int:
+        """The first number of the partition that a number is in."""
+
+    @abstractmethod
+    def first_without(self, kept: KeptRange, excess: int) -> int:
+        """The first number that is kept if the oldest events go that take so many bytes, or one partition; that which
+        is kept already if none can go."""
+
+    @abstractmethod
     def drop_before(self, seq: int) -> None:
-        """Drop the events that have lower numbers, in transactions for which nobody waits long."""
-        step = min(_FIRST_STEP, STEP)
-        while True:
-            began = clock.monotonic()
-            with self.transaction() as db:
-                ((first,),) = db.rows("SELECT min(seq) FROM events")
-                if first is None or first >= seq:
-                    return
-                db.run("DELETE FROM events WHERE seq < ?", min(first + step, seq))
-            took = clock.monotonic() - began
-            step = max(step // 2, 1) if took > _LONGEST_S else min(2 * step, STEP)
+        """Drop the events that have lower numbers, in transactions for which nobody waits long; of partitions those
+        that have no others."""
+
+    def reclaim(self) -> None:
+        """Have the room of what was deleted or written anew used again; that of a file is at once."""
+        return
 
     @abstractmethod
     def used(self) -> int:
-        """Bytes that all that is stored takes, or took when it was most: see ``reuses_room``."""
+        """Bytes that what is stored takes, and dropping events gives back."""
 
     @abstractmethod
     def size(self) -> int:

@@ -15,7 +15,15 @@ from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engines.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.engines.postgres_connections import PostgresConnections
 from dimos_streams.hub.storage.engines.postgres_errors import error_line
-from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.engines.postgres_partitions import (
+    add_partition,
+    drop_partition,
+    end_filled_partition,
+    filled_partition,
+    partitions,
+    used_by_partitions,
+)
+from dimos_streams.hub.storage.rows import ROW_BYTES, KeptRange, StorageUnavailableError
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,8 +46,6 @@ class PostgresEngine(Engine):
     identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
     numbering = ("SELECT setval('commands_id_seq', greatest(?::bigint, nextval('commands_id_seq') + ?::bigint))",)
     partitioned = " PARTITION BY RANGE (seq)"
-    text_bytes = "pg_column_size({})"
-    reuses_room = False
     has_one_writer = False
 
     def __init__(self, url: str, *, partition: int) -> None:
@@ -140,33 +146,59 @@ class PostgresEngine(Engine):
         transaction.rows("SELECT pg_advisory_xact_lock(?)", _SCHEMA_LOCK)
 
     def make_room(self, last_seq: int) -> None:
-        """See ``Engine``. A new partition is made by itself and then attached, for which nobody has to wait."""
+        """See ``Engine``."""
         if last_seq + self.partition < self._room_upto:
             return
         with self.transaction() as db:
             self.lock_schema(db)
-            upto = max((to for _, _, to in _partitions(db)), default=1)
+            upto = max((each.behind for each in partitions(db)), default=1)
             while upto <= last_seq + _AHEAD * self.partition:
-                name, to = f"events_{upto}", upto + self.partition
-                db.run(f"CREATE TABLE {name} (LIKE events INCLUDING ALL)")
-                db.run(f"ALTER TABLE {name} ADD CONSTRAINT {name}_range CHECK (seq >= {upto} AND seq < {to})")
-                db.run(f"ALTER TABLE events ATTACH PARTITION {name} FOR VALUES FROM ({upto}) TO ({to})")
-                upto = to
+                add_partition(db, upto, upto + self.partition)
+                upto += self.partition
         self._room_upto = upto
 
-    def drop_before(self, seq: int) -> None:
-        """See ``Engine``. Whole partitions are dropped at once, and their room is free."""
+    def end_partition(self, size: int) -> None:
+        """See ``Engine``."""
         with self.transaction() as db:
-            old = [name for name, _, to in _partitions(db) if to <= seq]
-        for name in old:
+            is_due = filled_partition(db, size) is not None
+        if is_due:
             with self.transaction() as db:
-                db.run("SET LOCAL lock_timeout = '2s'")
-                db.run(f"DROP TABLE IF EXISTS {name}")
-        super().drop_before(seq)
+                self.lock_schema(db)
+                end_filled_partition(db, size)
+
+    def partition_start(self, transaction: Transaction, seq: int) -> int:
+        """See ``Engine``."""
+        return max((each.first for each in partitions(transaction) if each.first <= seq), default=1)
+
+    def first_without(self, kept: KeptRange, excess: int) -> int:
+        """See ``Engine``: behind the oldest partition, unless that is being filled."""
+        with self.reading() as db:
+            behind = min((each.behind for each in partitions(db) if each.behind > kept.first), default=kept.first)
+        return behind if behind <= kept.last + 1 else kept.first
+
+    def drop_before(self, seq: int) -> None:
+        """See ``Engine``."""
+        with self.transaction() as db:
+            old = [each for each in partitions(db) if each.behind <= seq]
+        for each in old:
+            with self.transaction() as db:
+                drop_partition(db, each)
+
+    def reclaim(self) -> None:
+        """See ``Engine``: of the records of calls, which are written anew with each event that changes them; the
+        server itself looks a minute later, and events go with their partitions."""
+        with self._begun() as db:
+            db.connection.execute("COMMIT")  # in a transaction it can't be done
+            db.connection.execute("VACUUM (SKIP_LOCKED) calls")
+            db.connection.execute("BEGIN")
 
     def used(self) -> int:
-        """See ``Engine``. The server uses the room of what is deleted again after a while, and gives none back."""
-        return self.size()
+        """See ``Engine``: partitions on the disk, and the records of calls as long as they are, since what other
+        records had is used again."""
+        with self.transaction() as db:
+            records = "SELECT count(*), coalesce(sum(pg_column_size(record)), 0) FROM calls"
+            ((calls, size),) = db.rows(records)
+            return used_by_partitions(db) + int(calls) * ROW_BYTES + int(size)
 
     def size(self) -> int:
         """See ``Engine``."""
@@ -242,13 +274,3 @@ class _PostgresTransaction(Transaction):
 
     def notify(self, channel: str) -> None:
         self.rows("SELECT pg_notify(?, '')", channel)
-
-
-def _partitions(db: Transaction) -> list[tuple[str, int, int]]:
-    """The partitions of ``events``, oldest first: name, first number, and the one behind the last."""
-    found = db.rows(
-        "SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class"
-        " WHERE oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'events'::regclass)"
-    )
-    bounds = [(name, *(int(part) for part in bound.split("'")[1::2])) for name, bound in found]
-    return sorted(bounds, key=lambda each: each[1])

@@ -14,7 +14,8 @@ _ALLOWED_BY = {
 
 
 def error_line(error: Exception) -> str:
-    """Return an error's text in a line, without secrets; where connections are used up, with what allows more."""
+    """Return an error's text in a line, without secrets; where connections are used up, with what allows more,
+    and where others are waited for, with how they are found."""
     text = redacted(" ".join(str(error).split())) or type(error).__name__
     for said, allowed_by in _ALLOWED_BY.items():
         if said in text:
@@ -22,4 +23,6 @@ def error_line(error: Exception) -> str:
                 f"{text}: each process of a hub needs ten, and each command beside it (`hub robots`, `hub migrate`)"
                 f" one more; allow so many ({allowed_by}), or end others (pg_stat_activity lists them)"
             )
+    if "lock timeout" in text:
+        return f"{text}: others hold what it waits for; pg_stat_activity lists those whose transactions go on"
     return text

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import glob
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,15 +11,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
-from dimos_streams.common.process.disk import at_home, real_path
-from dimos_streams.common.process.ownership import stranger_with
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.common.secrets import unreadable_url
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engines.disk_room import check_room
 from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.oldest_rows import drop_rows_before, first_without_rows
+from dimos_streams.hub.storage.engines.sqlite_file import SqliteFile
 from dimos_streams.hub.storage.engines.write_turns import WriteTurns
-from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.journal.files.moved_files import is_same, stat_of
+from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError
 
 _BUSY_S = 10.0
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
@@ -39,19 +36,15 @@ class SqliteEngine(Engine):
         "UPDATE sqlite_sequence SET seq = max(?, seq + ?) WHERE name = 'commands'",
     )
     partitioned = ""
-    text_bytes = "length(CAST({} AS BLOB))"
-    reuses_room = True
     has_one_writer = True
 
     def __init__(self, path: Path, *, partition: int) -> None:
         self.where = str(path)
-        self._path = path
+        self._file = SqliteFile(path)
         self.partition = partition
         self._local = threading.local()
         self._guard = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
-        self._lock = -1
-        self._opened_as: os.stat_result | None = None
         self._epoch_us: int | None = None
         self._turns = WriteTurns()
 
@@ -59,44 +52,11 @@ class SqliteEngine(Engine):
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
         with self.reading():
             pass  # what is no hub's database gets no lock beside it
-        try:
-            lock = os.open(f"{self._file()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except (OSError, RuntimeError) as error:  # RuntimeError is a circle of links
-            raise self._unusable(error) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
-            if not isinstance(error, BlockingIOError):  # a file system without locks
-                raise self._unusable(error) from error
-            raise UserError(
-                f"another hub serves from {self._path}: stop it, or use PostgreSQL for several hubs (--database"
-                " postgresql://…)"
-            ) from error
-        self._lock = lock
+        self._file.take()
 
     def check_there(self) -> None:
         """See ``Engine``."""
-        if not self._path.exists():
-            raise UserError(
-                f"there is no hub's database {self._path}; `dimos-streams hub` makes one, and `migrate` too"
-            )
-
-    def _file(self) -> Path:
-        """The file itself, whatever link leads there. Raises ``OSError`` if there can't be one, and ``UserError`` if
-        another user could act as the hub."""
-        file = real_path(self._path)
-        if file.is_dir():
-            raise IsADirectoryError(0, "it is a directory")
-        if not file.parent.is_dir():
-            raise FileNotFoundError(0, f"there is no directory {file.parent}")
-        for each in (self._path, file.parent, *_with_what_is_beside(file)):
-            if (user := stranger_with(each)) is not None:
-                raise UserError(
-                    f"the hub's database {self._path}: {each} belongs to user {user}, who could act as the hub;"
-                    " let it be yours or root's, or name another file"
-                )
-        return file
+        self._file.check_there()
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
@@ -118,7 +78,9 @@ class SqliteEngine(Engine):
 
     @contextlib.contextmanager
     def _begin(self, how: str) -> Iterator[Transaction]:
-        self._check_same_file()
+        if change := self._file.change:
+            self.trouble = change
+            raise StorageUnavailableError(change)
         try:
             db = self._connection()
             db.execute(how)
@@ -137,16 +99,6 @@ class SqliteEngine(Engine):
             self.trouble = text = f"the hub's database {self.where}: {error}"
             raise StorageUnavailableError(text) from error
 
-    def _check_same_file(self) -> None:
-        """Raise ``StorageUnavailableError`` if the file was deleted or replaced since it was opened: SQLite would
-        go on in one that nobody finds again."""
-        if self._opened_as is not None and not is_same(self._path, self._opened_as):
-            self.trouble = text = (
-                f"the hub's database {self.where} was deleted, moved or replaced while the hub uses it: put the file"
-                " back, or restart the hub, which uses what is there then, or begins a new one"
-            )
-            raise StorageUnavailableError(text)
-
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""
         return {str(name) for (name,) in transaction.rows(_TABLES)}
@@ -159,7 +111,19 @@ class SqliteEngine(Engine):
 
     def check_disk(self) -> None:
         """See ``Engine``."""
-        check_room(self._path, lambda: self._room()[1])
+        check_room(self._file.path, lambda: self._room()[1])
+
+    def partition_start(self, transaction: Transaction, seq: int) -> int:
+        """See ``Engine``: as if there were partitions."""
+        return seq - (seq - 1) % self.partition
+
+    def first_without(self, kept: KeptRange, excess: int) -> int:
+        """See ``Engine``."""
+        return first_without_rows(self, kept, excess)
+
+    def drop_before(self, seq: int) -> None:
+        """See ``Engine``."""
+        drop_rows_before(self, seq)
 
     def used(self) -> int:
         """See ``Engine``."""
@@ -174,11 +138,7 @@ class SqliteEngine(Engine):
 
     def size(self) -> int:
         """See ``Engine``."""
-        try:
-            file = real_path(self._path)
-            return sum(map(_size, file.parent.glob(f"{glob.escape(file.name)}*")))
-        except (OSError, RuntimeError) as error:
-            raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error
+        return self._file.size()
 
     def listen(self, wake: Wake) -> None:
         """See ``Engine``: there is no other hub."""
@@ -189,9 +149,7 @@ class SqliteEngine(Engine):
             connections, self._connections = self._connections, []
         for db in connections:
             db.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._file.release()
 
     def _epoch(self) -> int:
         """The time to which the steady clock's reading is added, in µs: by the wall clock as it was when the file was
@@ -204,12 +162,12 @@ class SqliteEngine(Engine):
     def _connection(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            self._make_new()
+            self._file.make_new()
             # Closed by another thread than its own, which has ended by then.
-            db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
+            db = sqlite3.connect(self._file.path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
             try:
                 self._check_own(db)
-                self._make_private()
+                self._file.make_private()
                 db.execute("PRAGMA journal_mode=WAL")
                 # What a robot was told to be stored it may forget: no commit may be lost with the power.
                 db.execute("PRAGMA synchronous=FULL")
@@ -220,18 +178,9 @@ class SqliteEngine(Engine):
                 raise
             with self._guard:
                 self._connections.append(db)
-                self._opened_as = self._opened_as or stat_of(self._path)
+                self._file.note_opened()
             self._local.db = db
         return db
-
-    def _make_new(self) -> None:
-        """Make the file, for its owner only, if there is none; one that is there is not touched. Raises
-        ``UserError`` if there can't be one, and ``StorageUnavailableError`` if it was there before."""
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._file(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except (OSError, RuntimeError) as error:
-            raise self._unusable(error) from error
 
     def _check_own(self, db: sqlite3.Connection) -> None:
         """Raise ``UserError`` for a file that is another program's, before anything of it is changed."""
@@ -240,49 +189,8 @@ class SqliteEngine(Engine):
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
-            raise self._unusable(error) from error
+            raise self._file.unusable(error) from error
         check_tables(tables, self.where)
-
-    def _make_private(self) -> None:
-        """Make the hub's file for its owner only; what SQLite makes beside it is the same.
-
-        Raises ``UserError`` for one with several names: SQLite has a log for each of them, which damages the file.
-
-        It is not opened: to close it would end SQLite's locks of it, which are the whole process's.
-        """
-        try:
-            file = self._file()
-            for each in _with_what_is_beside(file):
-                with contextlib.suppress(FileNotFoundError):
-                    if (found := each.stat()).st_mode & 0o077 and os.geteuid() in (0, found.st_uid):
-                        each.chmod(0o600)
-            names = file.stat().st_nlink
-        except (OSError, RuntimeError) as error:
-            raise self._unusable(error) from error
-        if names > 1 and not self._connections:
-            raise UserError(
-                f"the hub's database {self.where} has {names} names (hard links), and another one may be in use:"
-                " remove the others, or make a copy"
-            )
-
-    def _unusable(self, error: Exception) -> DimosStreamsError:
-        """Return the error of a file that can't be used: a person's who has named it or, if it could be used before,
-        the hub's."""
-        kind = StorageUnavailableError if self._connections else UserError
-        return kind(f"the hub's database {self.where} can't be used: {_why(error)}")
-
-
-def _size(path: Path) -> int:
-    """The size of a file, 0 for one that has gone: SQLite removes what it has made beside a database."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _with_what_is_beside(file: Path) -> tuple[Path, ...]:
-    """A database's file, and those that SQLite and the hub make beside it."""
-    return (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm", ".lock")))
 
 
 def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
@@ -294,10 +202,6 @@ def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
             f"--database {unreadable_url(url)!r} names no file; valid: sqlite:///FILE (a relative path), sqlite:////DIR/FILE"
         )
     return SqliteEngine(at_home(path), partition=partition)
-
-
-def _why(error: Exception) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _steady_us() -> int:
