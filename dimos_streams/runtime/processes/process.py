@@ -19,7 +19,7 @@ from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
-from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
+from dimos_streams.runtime.plan import ChangedSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server, fork
 from dimos_streams.runtime.processes.orphaned import FORKSERVER_ENDED
 from dimos_streams.runtime.processes.reports import Report, ReportReader
@@ -103,7 +103,7 @@ class SupervisedProcess:
         loop.add_reader(self._reports.fileno(), self._read)
         loop.add_reader(self._process.sentinel, self._on_end)
 
-    def begin(self, live: LiveSettings) -> None:
+    def begin(self, live: ChangedSettings) -> None:
         """Let a worker that has prepared itself begin, with what operators have set until now."""
         self._send({"kind": BEGIN, "live": live})
 
