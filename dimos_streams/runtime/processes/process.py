@@ -29,11 +29,12 @@ from dimos_streams.runtime.processes.worker_task import BEGIN, STOP, WorkerTask
 _KILL_BOUND_S = 5.0
 """Time, in seconds, after which the end of a process that was sent SIGKILL should be known."""
 _FILES = 8
-"""Number of files, more than a request to fork takes, without which none is made: half a request ends the forkserver,
-and all its workers with it."""
+"""Number of descriptors that must be free before a request to fork is made, which takes fewer: half a request would
+end the forkserver, and all its workers with it."""
 
 EXIT_UNKNOWN = 256
-"""The exit code, above all that there are, of a process whose end nobody knows: the forkserver ended before it."""
+"""The exit code, larger than any real one, of a process whose end nobody could see, because the forkserver ended
+before it."""
 _SERVER_GONE = (
     "the process from which all others are forked has ended; the system may give the run no more memory or processes"
     " (limits of a container, `ulimit -v`, `ulimit -u`)"
