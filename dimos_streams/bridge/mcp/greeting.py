@@ -1,4 +1,4 @@
-"""What a server says of itself to MCP clients: versions of the protocol, capabilities, instructions for models."""
+"""The greeting of MCP clients: the versions of the protocol, the capabilities, and instructions for models."""
 
 from __future__ import annotations
 
