@@ -152,7 +152,7 @@ class ModuleHost:
 async def _end_within(
     module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float
 ) -> None:
-    """Wait for a part of a module's end until so many seconds after it began; log what goes wrong."""
+    """Wait for a part of a module's end until ``bound_s`` seconds after it ``began``; log what goes wrong."""
     left_s = began + bound_s - asyncio.get_running_loop().time()
     try:
         if not await ends_within(left_s, work):

@@ -1,4 +1,4 @@
-"""What an operator approves is what he has seen, whichever way he says so."""
+"""What an operator approves is what that operator has seen, whichever way it is said."""
 
 from __future__ import annotations
 
