@@ -33,8 +33,8 @@ class Starvation:
         self._now = 0.0
 
     def look(self) -> None:
-        """Begin a look: what is asked for from now on is measured anew, once for each instance. Who was not asked
-        for since the look before is heard again."""
+        """Begin a look: what is asked for from now on is measured anew, once for each instance. An instance that was
+        not asked for since the look before is heard again."""
         self._silent = {id: each for id, each in self._silent.items() if each.looked == self._now}
         self._now = clock.monotonic()
 

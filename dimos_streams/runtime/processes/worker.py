@@ -255,7 +255,7 @@ class _Worker:
 
     def _beat(self) -> None:
         self._report_sources()
-        # Who does not read hangs itself, and a beat that gets lost then says nothing new to it.
+        # A supervisor that does not read hangs itself, and a beat that gets lost then would tell it nothing new.
         with contextlib.suppress(OSError):
             if self._writer.flush():
                 self._writer.send({"kind": "beat"})

@@ -153,7 +153,7 @@ class CallWriter:
         self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
         self.forget()
         if not self._full():
-            self._space.set()  # who waits goes on in the loop's next turn
+            self._space.set()  # whoever waits goes on in the loop's next turn
             self._flush_progress()
 
     def forget(self) -> None:
