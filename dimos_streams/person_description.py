@@ -119,7 +119,7 @@ class Appearance:
 
 
 def _remembered(most: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Have a function of texts remember so many results, but not those of long texts, which anybody may send."""
+    """Have a function of texts remember ``most`` results, but not those of long texts, which anybody may send."""
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         remembering = lru_cache(most)(function)

@@ -163,7 +163,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which recordings were written anew, and what is another in them now: no one sees it in their bytes."""
+    """Say which recordings were written anew, and what differs in them, which nobody can see from their bytes."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     texts = [text for report in reports for name, text in getattr(report, "sections", ()) if name == _WRITTEN]
     if texts:

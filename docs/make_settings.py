@@ -43,8 +43,8 @@ _INTRODUCTION = """# Settings of the stock modules
 
 Each module of a blueprint has settings: `config` of the module in a file, keyword arguments in Python, and
 `--set MODULE.FIELD=VALUE` on the command line. `dimos-streams config BLUEPRINT` shows which values a run would have,
-where each is from, and which of them `dimos-streams set` changes while it runs. Many have more said of them on other
-pages. `NAME` stands for a key, and `[]` for each item of a list; None is `null` in YAML.
+where each is from, and which of them `dimos-streams set` changes while it runs. Other pages say more
+about many of them. `NAME` stands for a key, and `[]` for each item of a list; None is `null` in YAML.
 
 This page is made of the modules' code, by `python -m docs.make_settings`.
 """

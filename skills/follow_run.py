@@ -213,7 +213,7 @@ class Following:
             return 0j, face(self._last_bearing(), self._gains, self._limits)
         pose, distance = self._module.poses.latest(), self._config.distance_m
         velocity, turn = approach(target, self._watch.target_time(now), pose, distance, self._gains, self._limits)
-        # Who is out of sight is followed more and more slowly.
+        # A person who is out of sight is followed more and more slowly.
         certainty = 1.0 - self._watch.unseen_s(now) / self._config.lost_after_s
         return self._around_obstacles(velocity * max(0.0, min(1.0, 1.3 * certainty))), turn
 

@@ -98,7 +98,7 @@ class AgentCore:
         self.model_switch = ModelSwitch(self.models, self.loop)
         self.model_watch = ModelWatch()
         self.skill_watch = SkillWatch(config, name, self.loop.parts)
-        self.reviews = Reviews(self.calls, self.work.parts_for, self.gate_state.approvals.call_begun)
+        self.reviews = Reviews(self.calls, self.work.parts_for, self.gate_state.approvals.decided.call_begun)
         self.recovery = Recovery(before, gateway, self.work, self.gate_state, self.model_switch)
         self.operators = self._make_operator_side()
 

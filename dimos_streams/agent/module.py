@@ -118,10 +118,10 @@ class Agent(OperatorSkills):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
-        # Only an agent that runs needs its parts: who reads a blueprint needs its config and its skills.
+        # Only an agent that runs needs its parts: code that reads a blueprint needs its config and its skills.
         from dimos_streams.agent.core import AgentCore
         from dimos_streams.agent.memory import AgentMemory
-        from dimos_streams.agent.record.mission_record import FOLDER
+        from dimos_streams.agent.record.record_files import FOLDER
         from dimos_streams.agent.resumption.reader import read_resumption
 
         run_dir = self.context.run_dir

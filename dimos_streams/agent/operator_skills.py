@@ -260,7 +260,7 @@ class OperatorSkills(Module):
         try:
             core.model_switch.use(model)
         except BlueprintError as error:
-            # What is in a file is its owner's: who gives orders to a robot may be somebody else.
+            # What is in a file is its owner's, and whoever gives orders to a robot may be somebody else.
             says_why = f"`dimos-streams check BLUEPRINT --set {self.name}.model={model}` says why"
             raise SkillError(f"{model!r} is no script of a model; {says_why}") from error
         except UserError as error:
@@ -271,7 +271,7 @@ class OperatorSkills(Module):
     async def _load_for(self, *models: str) -> None:
         """Import what models need beside the loop, which all other modules of the process may share."""
         for name in dict.fromkeys(name for model in models for name in late_imports(model)):
-            with contextlib.suppress(ImportError):  # who makes the model says what is missing
+            with contextlib.suppress(ImportError):  # what makes the model says what is missing
                 await self.run_blocking(importlib.import_module, name)
 
     def _set(self, setting: Setting, text: str) -> str | UnkeptOrder:

@@ -38,7 +38,7 @@ from dimos_streams.blueprint.classes import (
     module_config,
     module_skills,
 )
-from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.files.draft import Draft
 from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import ports_of

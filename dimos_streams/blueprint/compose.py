@@ -28,7 +28,8 @@ from dimos_streams.blueprint.checks.argument_check import (
     with_checked_arguments,
 )
 from dimos_streams.blueprint.load import resolve
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, merge
+from dimos_streams.blueprint.merging import merge
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.names import checked_machine, checked_name
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.documents.document import display_path

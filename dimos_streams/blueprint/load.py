@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.files.draft import Draft
 from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.blueprint.files.reading import draft_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec

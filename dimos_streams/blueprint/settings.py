@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams.blueprint.classes import module_class, module_config
-from dimos_streams.blueprint.draft import Draft, Findings
+from dimos_streams.blueprint.files.draft import Draft, Findings
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
 from dimos_streams.common.invalid import is_at
 from dimos_streams.common.json.canonical import with_sorted_sets

@@ -53,7 +53,7 @@ class Bridge(Module):
     one_per_bus = True
 
     config: BridgeConfig
-    if TYPE_CHECKING:  # parts of a bridge that runs: who reads a blueprint needs none of them
+    if TYPE_CHECKING:  # parts of a bridge that runs: code that reads a blueprint needs none
         journal: Journal
         broadcast: JournalBroadcast
         broker: Broker

@@ -28,7 +28,7 @@ def boot() -> str:
 
 
 def since_boot(after_s: float = 0.0) -> SinceBoot:
-    """The moment that is so many seconds after the present one."""
+    """The moment that is ``after_s`` seconds after the present one."""
     id = boot()
     return {"boot": id, "boot_s": clock.steady() + after_s} if id else {}
 

@@ -33,7 +33,7 @@ before it, it may be longer."""
 _TOOL_BEGINNING = 16
 """Number of characters that are kept of the beginning of a skill's name that is longer."""
 _TOOL_DIGITS = 16
-"""Number of hexadecimal digits behind them: so many that nobody finds another skill of the same digits."""
+"""Number of hexadecimal digits behind them: enough that nobody finds another skill with the same digits."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SHOWN = 60

@@ -1,4 +1,4 @@
-"""The door before the SDK's server, which itself lets everybody in: only who may connect by the rules gets past it.
+"""The door before the SDK's server, which itself lets everybody in: only viewers that the rules admit get past it.
 
 Behind the door the SDK serves on an address of this machine that only this process knows. Without a token a page in
 somebody's browser could otherwise see the camera and give orders: browsers let pages of any origin open WebSockets to

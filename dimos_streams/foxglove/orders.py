@@ -105,9 +105,10 @@ class Operator:
     async def carry_out(
         self, order: ViewerOrder, request: OrderRequest, viewer: int, has_left: HasLeft = stays
     ) -> OrderAnswer:
-        """Carry out an order of a ``viewer`` when its turn has come, and return its answer. Raises ``SkillError``
-        for one whose turn does not come: who asks without end keeps nobody from stopping a robot; and for one whose
-        viewer left while this process stood still, unless it stops: it would come when nobody expects it any more."""
+        """Carry out an order of a ``viewer`` when its turn has come, and return its answer. Raises ``SkillError`` for
+        one whose turn does not come: a viewer who asks without end keeps nobody from stopping a robot; and for one
+        whose viewer left while this process stood still, unless it stops: it would come when nobody expects it any
+        more."""
         is_outdated = self._outdated_s() > 0 and not stops(order.name)
         async with self._line.place(viewer, order.name, request.target):
             if is_outdated:

@@ -16,10 +16,10 @@ MAX_BYTES = 12 * 1024 * 1024
 MAX_BYTES_IN_ALL = 96 * 1024 * 1024
 """Maximum of bytes that wait for all viewers together, beyond one message for each."""
 STALLED_S = 30.0
-"""Seconds after which a viewer who takes nothing of what there is for him is cut off."""
+"""Seconds after which a viewer who takes nothing of what waits is cut off."""
 PAUSED_S = 1.0
-"""Seconds after which no more messages are made for a viewer who takes nothing and loses some, until he has taken
-all."""
+"""Seconds after which no more messages are made for a viewer who takes nothing and loses some, until all that waits
+is taken."""
 _CHUNK = 64 * 1024
 _OVERHEAD = 128
 """Bytes that a frame takes besides its own, so that not too many small ones wait either."""
@@ -47,7 +47,7 @@ class _Frame:
 
 
 class Outboxes:
-    """The queues for all viewers: where too much waits, the viewer with the most loses his oldest messages."""
+    """The queues for all viewers: where too much waits, the viewer with the most loses the oldest messages."""
 
     def __init__(self) -> None:
         self._outboxes: set[Outbox] = set()
@@ -68,7 +68,7 @@ class Outboxes:
         return sum(outbox.held for outbox in self._outboxes)
 
     def make_room(self, cost: int) -> bool:
-        """Drop the oldest messages until so many bytes more may wait; return False if there is no room even then."""
+        """Drop the oldest messages until ``cost`` more bytes may wait; return False if there is no room even then."""
         while self.held + cost > MAX_BYTES_IN_ALL:
             if not max(self._outboxes, key=lambda outbox: outbox.droppable).drop_oldest():
                 return False
@@ -82,7 +82,7 @@ class Outbox:
         self._all = all_of_them
         self._source = source
         self._waits_since: float | None = None
-        """The time since which the viewer has taken nothing, or None while he takes all there is."""
+        """The time since which the viewer has taken nothing, or None while everything is taken."""
         self._messages: deque[_Frame] = deque()
         self._others: deque[_Frame] = deque()
         self._numbers = itertools.count()

@@ -104,6 +104,6 @@ class ViewerServer:
 
 
 def _hidden_address() -> str:
-    """Return one of the sixteen million addresses of this machine at random: the SDK asks nobody who he is, so
+    """Return one of the sixteen million addresses of this machine at random: the SDK asks nobody for a name, so
     somebody who guesses ports must not find it."""
     return f"127.{secrets.randbelow(255) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"

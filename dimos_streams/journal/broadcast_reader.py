@@ -109,8 +109,8 @@ class BroadcastReader:
         return []
 
     async def page_within(self, seconds: float) -> list[EncodedEntry]:
-        """Wait for the next entries, for so many seconds at most: then, or at once for 0, the page is empty if there
-        are none."""
+        """Wait for the next entries, for ``seconds`` at most: then, or at once for 0, the page is empty if there are
+        none."""
         if seconds <= 0:
             self.nudge()
             return await self.page()

@@ -127,7 +127,7 @@ class _SizeError(ValueError):
 def _decoded(cls: type[M], data: bytes) -> M:
     """Return the message that bytes hold. Raises ``_GENERATED_CODE_RAISES``."""
     try:
-        # Who asks for more than there is gets the byte behind it too, and is seen by where he ends.
+        # A type that reads more than there is reads this byte too: where the reader ends shows it.
         reader = BytesIO(b"".join((data, b"\0")))
         reader.seek(_FINGERPRINT_BYTES)
         message = cls._decode_one(reader)

@@ -1,5 +1,4 @@
-"""The check that the class of a module declares what its author means, and nothing in the place of what every module
-has."""
+"""The check that the class of a module declares what its author means, and replaces nothing that every module has."""
 
 from __future__ import annotations
 
@@ -23,14 +22,14 @@ _HOOKS = ("start", "run", "stop")
 _STAMPS = "stamped_as"
 _OF_OUTPUTS = ("shared_outputs", "exclusive_outputs", _STAMPS)
 _SEVERAL = ("packages", "late_imports", "shared_outputs", "exclusive_outputs")
-"""The names of what a class may declare several names by."""
+"""The attributes that list names, of which a class may declare several."""
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAX_SHOWN = 60
 
 
 def check_class(cls: type, base: type) -> None:
-    """Raise ``TypeError`` for what stands in the place of something that every module has, whose class is ``base``: a
-    skill or a value in that of a method, a value that each module sets itself, a hook that can't be awaited."""
+    """Raise ``TypeError`` for what would replace something that every module has from its class ``base``: a skill or
+    a value with the name of a method, a value that each module sets itself, a hook that can't be awaited."""
     faults = DeclarationFaults()
     for name, value in vars(cls).items():
         with faults.noting():
@@ -95,8 +94,8 @@ def _check_several(where: str, names: object) -> None:
 
 
 def _needed(hook: Callable[..., Any]) -> list[str]:
-    """Return the parameters behind the first that a function can't be called without. A decorator around it may give
-    others to what it decorates."""
+    """Return the parameters without which a function can't be called, except its first. A decorator around it may
+    give others to what it decorates."""
     parameters = list(inspect.signature(hook, follow_wrapped=False).parameters.values())[1:]
     return [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
 

@@ -98,7 +98,7 @@ class Module:
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse what stands in the place of something that every module has. Raises ``TypeError``."""
+        """Refuse what would replace something that every module has. Raises ``TypeError``."""
         super().__init_subclass__(**more)
         check_class(cls, Module)
 

@@ -1,5 +1,5 @@
 """Operators' orders to stop robots and to release them, by number, as a bridge tells them: whoever compares the
-newest one with the one that he knew misses none, not even one that was taken back at once."""
+newest number with the one known before misses no order, not even one that was taken back at once."""
 
 from __future__ import annotations
 

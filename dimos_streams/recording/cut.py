@@ -40,7 +40,7 @@ class LogPart:
     """Other names for topics, or for whole channels."""
 
     def includes(self, after_s: float, channel: str) -> bool:
-        """Return whether the part has an event of a channel, so many seconds after the first one. A part from the
+        """Return whether the part has an event of a channel, ``after_s`` seconds after the first one. A part from the
         beginning has also what is stamped before that."""
         begun = self.from_s <= max(0.0, after_s)
         return begun and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)

@@ -227,7 +227,7 @@ class LogReader:
         return to
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Return so many bytes; fewer only at the file's end."""
+        """Return ``length`` bytes from an offset on; fewer only at the file's end."""
         data = os.pread(self._fd, length, offset)
         while 0 < len(data) < min(length, self.size - offset):
             more = os.pread(self._fd, length - len(data), offset + len(data))

@@ -10,7 +10,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import apart, ends_within, is_stray, stray_cancellation
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Clocks, Module
-from dimos_streams.runtime.starvation import StarvationWatch
+from dimos_streams.runtime.unfed_inputs import UnfedInputWatch
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -30,7 +30,7 @@ class ModuleHost:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self._bus = bus
         self._skills = SkillHost(bus, namespaces)
-        self._starvation = StarvationWatch(bus)
+        self._unfed_inputs = UnfedInputWatch(bus)
         self._clocks = MachineClocks(self._skills.directory)
         self._modules: list[Module] = []
         self._reported: set[Module] = set()
@@ -80,7 +80,7 @@ class ModuleHost:
             await module.start()
             module.spawn(module.run(), name="run")
             self._skills.add(module)
-            self._starvation.add(module)
+            self._unfed_inputs.add(module)
         except BaseException:
             await self.stop_module(module, STOPS)
             raise
@@ -111,7 +111,7 @@ class ModuleHost:
         """
         if reason == STOPS:
             reason = next((_how_failed(each) for each in self._modules if each.failure().done()), reason)
-        self._starvation.stop()
+        self._unfed_inputs.stop()
         for module in reversed(self._modules[:]):
             await self.stop_module(module, reason)
         await self._skills.stop()
@@ -125,7 +125,7 @@ class ModuleHost:
 
     async def _end(self, module: Module) -> None:
         self._modules.remove(module)
-        self._starvation.remove(module)
+        self._unfed_inputs.remove(module)
         began = asyncio.get_running_loop().time()
         try:
             await _end_within(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
@@ -152,7 +152,7 @@ class ModuleHost:
 async def _end_within(
     module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float
 ) -> None:
-    """Wait for a part of a module's end until so many seconds after it began; log what goes wrong."""
+    """Wait for a part of a module's end until ``bound_s`` seconds after it ``began``; log what goes wrong."""
     left_s = began + bound_s - asyncio.get_running_loop().time()
     try:
         if not await ends_within(left_s, work):

@@ -16,7 +16,7 @@ from dimos_streams.common.names import robot_of
 from dimos_streams.module import RunContext, Services
 from dimos_streams.runtime.options import RunOptions
 
-LiveSettings = Mapping[str, Mapping[str, str]]
+ChangedSettings = Mapping[str, Mapping[str, str]]
 """The settings that an operator has changed, by module, as texts of YAML."""
 _STRICTNESS: tuple[Restart, ...] = ("never", "on-failure", "always")
 

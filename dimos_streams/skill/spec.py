@@ -32,9 +32,9 @@ from dimos_streams.skill.undo_fit import check_undo
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME}}}")
 _NAME_RULE = f"valid: 1 to {MAX_TOOL_NAME} letters of ASCII, digits, _ and -, as models' servers ask for"
 _NO_METHODS = (property, staticmethod, classmethod, functools.partialmethod)
-"""What a function in a class may be made of, so that it can't be a skill."""
+"""The types of attributes with a function inside that can't be skills."""
 _INNER = ("fget", "__func__", "func")
-"""The names by which one of these has its function."""
+"""The attributes in which they keep their function."""
 
 
 class Parameters(Protocol):

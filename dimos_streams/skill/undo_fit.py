@@ -1,4 +1,4 @@
-"""The check that the skill that takes calls back can take what it is given then."""
+"""The check that the skill that undoes a call accepts the arguments that it is given for that."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ class MissionRun:
         return self._topics[channel]
 
     def _flush(self) -> None:
-        """Flush the recording: that happens as time passes, and a reader in between wants all of it."""
+        """Flush the recording for a reader, who wants all of it: otherwise that happens only as time passes."""
         if self._recorder is not None:
             self._recorder.writer.flush()
 

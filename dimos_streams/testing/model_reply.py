@@ -39,7 +39,7 @@ class Reply:
 
     @classmethod
     def say(cls, text: str, *, piece: int = 8, usage: tuple[int, int] | None = (10, 5)) -> Reply:
-        """An answer of text, in pieces of so many characters. ``usage`` is tokens in and out."""
+        """An answer of text, in pieces of ``piece`` characters. ``usage`` is tokens in and out."""
         pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
         return cls(chunks=_stream([{"content": part} for part in pieces], "stop", usage))
 
@@ -53,7 +53,7 @@ class Reply:
     ) -> Reply:
         """Tool calls: names, each with arguments as an object or as text that is sent as it is.
 
-        Arguments come in pieces of so many characters; with ``piece=None`` each call is whole in one chunk.
+        Arguments come in pieces of ``piece`` characters; with ``piece=None`` each call is whole in one chunk.
         """
         deltas: list[dict[str, Any]] = [{"content": text}] if text else []
         for index, (name, arguments) in enumerate(calls):

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
-"""The bounds of an event's time, those of its field and of databases. Who has no clock may be before 1970."""
+"""The bounds of an event's time, as its field and databases have them. A machine whose clock was never set may be
+before 1970."""
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
@@ -51,9 +52,10 @@ class ToolEvent:
     robot: Final[str] = field(default="")
     """The robot that it is from, as a hub tells it; empty at a robot's own bridge."""
     instance: Final[str] = field(default="", compare=False, repr=False)
-    """The start of the module that writes the stream; on the bus only, empty if it is not known."""
+    """The instance of its module that writes the stream. It is known on the bus only, and empty elsewhere."""
     of_agent: Final[bool] = field(default=True, compare=False, repr=False)
-    """False if whoever has handed it on knows that its module is no agent, whatever its skill is called."""
+    """False if a program that has passed it on knows that its module is no agent, even if its skill is named as an
+    agent's is."""
 
     @property
     def outcome(self) -> Outcome | None:
@@ -89,7 +91,7 @@ class ToolEvent:
             raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
-        least = 0 if event.type == "gap" else 1  # one of offsets is of no call, and has no seq
+        least = 0 if event.type == "gap" else 1  # a gap in offsets belongs to no call, and has no seq
         most = last_seq_of(event.type)
         if isinstance(event.seq, bool) or not least <= event.seq <= most:
             raise ValueError(f"not a tool stream event: seq is {event.seq!r}; valid: {least} to {most}")

@@ -97,7 +97,7 @@ class CallView(FrozenModel):
     If a module's clock gives a time before the request or in the future, it is the time at which the bridge heard of
     the close. None as long as it is not closed."""
     to_end: str | None = Field(default=None, exclude_if=lambda to_end: to_end is None)
-    """The reason for which it was to end, if it has failed, or was lost, then; None for any other call."""
+    """The reason why it was to end when it failed or was lost; None for any other call."""
 
     def close_data(self) -> dict[str, Any]:
         """The data of a close that stands for its own."""
@@ -144,7 +144,7 @@ class SkillGateway(Protocol):
         """Return the skills that modules offer now: one of each name, the one that a call of it reaches."""
 
     async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
-        """Begin a call and return its id. What becomes of it comes as events.
+        """Begin a call and return its id. Its events tell what becomes of it.
 
         Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
         ``SkillUnavailableError``. The same idempotency key gives the same call; it raises ``CallRejectedError`` if

@@ -44,7 +44,7 @@ class Transport:
         self._position, self.playing = self.at(now), False
 
     def set_speed(self, now: float, speed: float) -> None:
-        """Go on so many times as fast as it was recorded, within bounds."""
+        """Go on ``speed`` times as fast as it was recorded, within bounds."""
         self._position, self._since = self.at(now), now
         self.speed = min(FASTEST, max(SLOWEST, speed))
 

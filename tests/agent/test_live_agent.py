@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.record.read_record import read_missions
+from dimos_streams.agent.record.record_files import FOLDER
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent

@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.mission_record import FOLDER
+from dimos_streams.agent.record.record_files import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.operator.messages.kept_report import unkept_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint.load import resolve
-from dimos_streams.blueprint.model import MAX_MODULES
+from dimos_streams.blueprint.merging import MAX_MODULES
 from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES, read_document, value_of
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError

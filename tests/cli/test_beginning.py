@@ -10,7 +10,7 @@ import pytest
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.cli.bridge_client.robot_orders import OrderTarget, give
 from dimos_streams.client.http_gateway import Begun
 from dimos_streams.errors import CallInDoubtError, CallRejectedError
 
@@ -62,7 +62,7 @@ async def test_a_stop_whose_answer_was_lost_may_have_been_carried_out(monkeypatc
         raise CallInDoubtError("no answer came; it may have arrived")
 
     monkeypatch.setattr(BridgeAddress, "post", post)
-    (result,) = await give("/robots/stop", "", "", [Receiver("run-1", BridgeAddress("http://127.0.0.1:9"))])
+    (result,) = await give("/robots/stop", "", "", [OrderTarget("run-1", BridgeAddress("http://127.0.0.1:9"))])
     assert (result.done, result.text) == (False, "NOT CONFIRMED: no answer came; it may have arrived")
 
 

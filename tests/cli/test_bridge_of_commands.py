@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import bridge_of_run, find_bridge, find_run_with
-from dimos_streams.cli.bridge_client.robot_orders import receivers
+from dimos_streams.cli.bridge_client.robot_orders import order_targets
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.loopback import BRIDGE_PORT
@@ -68,7 +68,7 @@ def test_where_no_run_lives_it_is_said_which_bridge_is_asked(capsys: pytest.Capt
     usual = f"http://127.0.0.1:{BRIDGE_PORT}"
     said = f"no run of yours lives: whatever bridge answers at {usual} is asked\n"
     assert (find_bridge(BridgeChoice()).url, capsys.readouterr().err) == (usual, said)
-    assert ([each.name for each in receivers(BridgeChoice())], capsys.readouterr().err) == ([usual], said)
+    assert ([each.name for each in order_targets(BridgeChoice())], capsys.readouterr().err) == ([usual], said)
     assert (find_bridge(BridgeChoice(port=BRIDGE_PORT)).url, capsys.readouterr().err) == (usual, "")
 
 
@@ -79,7 +79,7 @@ def test_a_part_here_has_the_bridge_of_another_part_here_which_is_ordered_once(b
     for record in (brain, robot):
         registry.write(record)
     url = "http://127.0.0.1:9"
-    asked = [(each.name, each.address and each.address.url) for each in receivers(BridgeChoice())]
+    asked = [(each.name, each.address and each.address.url) for each in order_targets(BridgeChoice())]
     assert asked == [(brain.run_id, url), *([] if is_part else [(robot.run_id, None)])]
     own = bridge_of_run(robot)
     assert (own and own.url) == (url if is_part else None)
@@ -94,11 +94,11 @@ def test_a_name_of_several_parts_with_one_bridge_is_that_of_one_run(
         registry.write(record)
     choice = BridgeChoice(run=parts[0].blueprint)
     if None in ports:
-        assert [each.address and each.address.url for each in receivers(choice)] == ["http://127.0.0.1:9"]
+        assert [each.address and each.address.url for each in order_targets(choice)] == ["http://127.0.0.1:9"]
         assert (find_bridge(choice).url, capsys.readouterr().err) == ("http://127.0.0.1:9", "")
     else:
         with pytest.raises(UserError, match="several runs are called"):
-            receivers(choice)
+            order_targets(choice)
         assert find_bridge(choice).url == "http://127.0.0.1:8"
         assert "several runs are called" in capsys.readouterr().err
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.cli.bridge_client.robot_orders import OrderTarget, give
 from tests.bridge.serving import served
 from tests.middleman import middleman
 
@@ -20,7 +20,7 @@ def test_a_release_that_comes_late_undoes_no_newer_stop() -> None:
     with served() as bridge, middleman(bridge.url) as between, ThreadPoolExecutor(1) as pool:
         bridge.post("/robots/stop", {"reason": "first"})
         between.holds = "/robots/release"
-        to = [Receiver("run", BridgeAddress(between.url, None))]
+        to = [OrderTarget("run", BridgeAddress(between.url, None))]
         late = pool.submit(asyncio.run, give("/robots/release", "", "", to))
         assert between.held.wait(20)
         bridge.post("/robots/stop", {"reason": "second"})

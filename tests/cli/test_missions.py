@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
+from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_missions
+from dimos_streams.agent.record.record_files import FOLDER
 from dimos_streams.cli.commands.of_runs.missions import _text
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.cli.machine import Machine

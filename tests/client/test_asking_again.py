@@ -11,7 +11,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.stops import gate_watch
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import command
-from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.cli.bridge_client.robot_orders import OrderTarget, give
 from dimos_streams.cli.bridge_client.setting_changes import change_settings
 from dimos_streams.client import asking_again
 from dimos_streams.client.asking_again import ask_until_answered, stop_until_answered
@@ -126,7 +126,7 @@ def test_a_stop_whose_answer_was_lost_is_answered_and_stands_once(by_command: bo
     async def main() -> None:
         async with stage(http=True) as s, losing(int(s.bridge.url.rpartition(":")[2]), answers=1) as url:
             if by_command:
-                (report,) = await give("/robots/stop", "", "wet floor", [Receiver("run", BridgeAddress(url))])
+                (report,) = await give("/robots/stop", "", "wet floor", [OrderTarget("run", BridgeAddress(url))])
                 assert "no answer came" not in report.text
             else:
                 await HttpGateway(url, rng=random.Random(1)).order("/robots/stop", reason="wet floor")
@@ -194,7 +194,7 @@ def test_an_order_whose_answer_was_lost_is_not_said_to_be_undone(instead: bytes,
         async with stage(http=True) as s:
             port = int(s.bridge.url.rpartition(":")[2])
             async with losing(port, answers=99, instead=instead) as url:
-                to = [Receiver("run", BridgeAddress(url))]
+                to = [OrderTarget("run", BridgeAddress(url))]
                 (stopped,) = await give("/robots/stop", "", "wet floor", to)
                 assert not stopped.done
                 assert stopped.text.startswith(f"NOT CONFIRMED: no answer came from the bridge at {url} ({why})")

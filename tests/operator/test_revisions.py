@@ -1,4 +1,4 @@
-"""What an operator approves is what he has seen, whichever way he says so."""
+"""What an operator approves is what that operator has seen, whichever way it is said."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import requests
 from websockets.asyncio.client import connect
 
+from dimos_streams.agent.policies.decided_approvals import DecidedApprovals
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import decide
 from dimos_streams.cli.consoles.chat_commands import chat_command
@@ -141,7 +142,7 @@ def test_a_whole_id_is_not_the_beginning_of_another_one(tmp_path: Path) -> None:
             with pytest.raises(ConflictError, match="deleted already, by 'http'"):
                 await chat(made, f"approve {first}")
             assert await waiting(made) == tenth
-            book._decided.clear()
+            book.decided = DecidedApprovals()
             for forgotten in (first, f"{first}@1", f"{tenth[:-1]}@1"):
                 with pytest.raises(UserError, match="no approval that is remembered is called"):
                     await chat(made, f"approve {forgotten}")

@@ -156,7 +156,7 @@ class ResultPipeline:
         return shaped
 
     def _shape(self, messages: tuple[Message, ...], room: int, *, old: bool) -> tuple[tuple[Message, ...], int]:
-        """Return messages as a model sees them with room for so many pictures, and the room left for those before
+        """Return messages as a model sees them with room for ``room`` pictures, and the room left for those before
         them."""
         shaped = list(messages)
         for index in range(len(shaped) - 1, -1, -1):

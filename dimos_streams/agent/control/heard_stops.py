@@ -21,8 +21,8 @@ _MODULES = 1000
 
 class HeardStops:
     """Hears when the robot is stopped, and when it is released: from bridges, which number these orders, from other
-    agents of the robot to which an operator has said it, and from the velocity gates, which others than a bridge that
-    is heard here may hold, too. Tells other agents of the stops that are said to this one."""
+    agents of the robot to which an operator has said it, and from velocity gates, which a bridge may hold that is not
+    heard here. Tells other agents of the stops that are said to this one."""
 
     def __init__(
         self,

@@ -41,7 +41,8 @@ class _End(NamedTuple):
     left: bool = False
     """True if nothing was begun, so that the call is still there to be taken back."""
     stopped: bool = False
-    """True if somebody has ended what took it back: who stops a robot on its way back does not mean one call's."""
+    """True if somebody has ended what took it back: whoever stops a robot on its way back does not mean that of one
+    call only."""
 
 
 class Undoing:

@@ -143,7 +143,7 @@ class AgentLoop:
         self._check_open()
         under_way = None if self.state is LoopState.UNDOING else self._abort
         abort = under_way or self._order_abort(reason, rollback)
-        # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
+        # An operator who ends everybody's calls wants the robot to stand: it does not go back for an earlier order.
         abort.rollback = rollback or (abort.rollback and others is None)
         if under_way is None or others is not None:  # each stop has a number that others are told
             start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)

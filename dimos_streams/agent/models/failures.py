@@ -50,5 +50,5 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(text or "").timestamp() - clock.utime() / 1e6)
-    except (ValueError, OverflowError):  # the latter is said of a zone that is no hours and minutes
+    except (ValueError, OverflowError):  # OverflowError: of a time zone that is no number of hours and minutes
         return None

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dimos_streams.agent.models.offline_grammar import (
     COMMANDS,
-    Ambiguous,
+    AmbiguousRobotError,
     CommandStep,
     Misunderstood,
     parse,
@@ -124,7 +124,7 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Co
                 continue
             try:
                 found = _offered_steps(item, offered)
-            except Ambiguous as error:
+            except AmbiguousRobotError as error:
                 remarks.append(str(error))
                 misunderstood[message.text] = None
                 continue

@@ -27,7 +27,7 @@ class Misunderstood:
     input: str
 
 
-class Ambiguous(Exception):
+class AmbiguousRobotError(Exception):
     """Raised if several robots offer the skill and none was addressed."""
 
     def __init__(self, skill: str, names: Iterable[str]) -> None:
@@ -114,14 +114,17 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def resolve(skill: str, robot: str, offered: Iterable[str]) -> str | None:
-    """The offered name of a skill, its namespace included, or None if there is none. Raises ``Ambiguous``."""
+    """The offered name of a skill, its namespace included, or None if there is none.
+
+    Raises ``AmbiguousRobotError``.
+    """
     names = [name for name in offered if name == skill or name.endswith(f"_{skill}")]
     if robot:
         return next((name for name in names if name.lower() == f"{robot}_{skill}"), None)
     if skill in names:
         return skill
     if len(names) > 1:
-        raise Ambiguous(skill, names)
+        raise AmbiguousRobotError(skill, names)
     return names[0] if names else None
 
 

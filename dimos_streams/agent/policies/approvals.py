@@ -5,36 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, cast
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.end_state import cancelled_by_another, stopped_by
-from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.canonical import canonical, exactly
+from dimos_streams.agent.policies.decided_approvals import DecidedApprovals
 from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import ApprovalData
-from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import ConflictError
-from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
+from dimos_streams.operator.messages.agent import DECIDED, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
-from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.family import ancestors_of
 
-_DECIDED = 1000
-_ENDS, _SHOWN_END = 100, 200
 _TOO_LATE = "nobody decided in time"
-
-
-class _CallEnd(NamedTuple):
-    """The end of a call, and whether somebody else than the agent has brought it about."""
-
-    text: str = ""
-    by_another: bool = False
 
 
 class ApprovalRegistry:
@@ -70,10 +57,7 @@ class ApprovalRegistry:
         self._prefix = f"{agent}-{clock.utime():x}"
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
-        self._decided = NewestEntries[str, Approval](_DECIDED)
-        self._begun = NewestEntries[str, Approval](_DECIDED)
-        """The approvals by the calls that they let begin, of which one may let several go on side by side."""
-        self._ends = NewestEntries[str, _CallEnd](_ENDS)
+        self.decided = DecidedApprovals()
         self._watched = True
 
     @property
@@ -123,45 +107,8 @@ class ApprovalRegistry:
 
     def find(self, id: str) -> list[ApprovalView]:
         """The one with that id, whether it waits or was decided; none if it is not remembered."""
-        found = self._pending.get(id) or self._decided.get(id)
+        found = self._pending.get(id) or self.decided.get(id)
         return [] if found is None else [found.view(self._agent)]
-
-    def apply(self, event: AgentEvent) -> None:
-        """Take in that a call of the agent has begun."""
-        if data := EventKind.CALL_OPEN.data_of(event):
-            self.call_begun(data["skill"], data["arguments"], event.missions, data["call_id"])
-
-    def call_begun(self, skill: str, arguments: Mapping[str, Any], missions: Sequence[str], call_id: str) -> None:
-        """Take in that a call has begun, which may be one that was approved."""
-        key = skill, canonical(arguments)
-        for approval in reversed(self._decided.values()):
-            if approval.allows(key, missions):
-                approval.call_id, self._begun[call_id] = call_id, approval
-                self._note_end(approval, call_id)
-                return
-
-    def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
-        """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
-        by_another = bool(stopped_by(close) or cancelled_by_another(close, by_agent=by_agent))
-        self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
-        for call_id, approval in self._begun.items():
-            if close.call_id in (call_id, *ancestors_of(call_id)):
-                self._note_end(approval, call_id)
-
-    def robot_stopped(self, missions: Sequence[str]) -> None:
-        """Take in that an operator has stopped the robot: what was approved for these missions is asked for again.
-        What he is asked about at that moment he decides on after the stop."""
-        over = set(roots(missions))
-        for approval in self._decided.values():
-            approval.is_over |= approval.state == "approved" and not over.isdisjoint(roots(approval.missions))
-
-    def _note_end(self, approval: Approval, call_id: str) -> None:
-        """Note what is known of the end of a call that an approval let begin, and of those that it belongs to. The
-        newest of its calls is the one that it shows."""
-        if call_id == approval.call_id:
-            approval.call_end = self._ends.get(call_id, _CallEnd()).text
-        family = (call_id, *ancestors_of(call_id))
-        approval.is_over |= any(self._ends[each].by_another for each in family if each in self._ends)
 
     def decide(
         self,
@@ -237,10 +184,7 @@ class ApprovalRegistry:
         for approval in self._pending.values():
             if approval.key == key and approval.missions == missions:
                 return approval
-        for approval in reversed(self._decided.values()):
-            if approval.key == key and approval.missions == missions:
-                return approval if approval.holds_again else None
-        return None
+        return self.decided.holding_for(key, missions)
 
     def _create(
         self,
@@ -299,7 +243,7 @@ class ApprovalRegistry:
         approval.state, approval.why, approval.decided_by = state, why, by
         approval.time.end()
         self._pending.pop(approval.id)
-        self._decided[approval.id] = approval
+        self.decided.add(approval)
         approval.decided.set_result(None)
         self._emit(EventKind.APPROVAL_DECIDED, approval.missions, approval=self._data(approval), why=why)
 
@@ -310,7 +254,7 @@ class ApprovalRegistry:
         approval.time.run(lambda: self._conclude(approval, "timed_out", _TOO_LATE))
 
     def _get(self, id: str) -> Approval:
-        found = self._pending.get(id) or self._decided.get(id)
+        found = self._pending.get(id) or self.decided.get(id)
         if found is None:
             raise unknown_approval(id, self._agent, self._prefix, list(self._pending))
         if found.time.is_over:

@@ -220,8 +220,8 @@ class PlanRegistry:
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
 
     def robot_stopped(self, missions: Iterable[str]) -> None:
-        """Take in that an operator's stop of the robot has ended a call of missions. What he is asked about at that
-        moment he decides on after the stop."""
+        """Take in that an operator's stop of the robot has ended a call of missions. Plans that wait for approval
+        then are not affected: they are decided on after the stop."""
         pending = self._approvals.pending()
         asked = {each.arguments.get("plan") for each in pending if is_plan(each.skill, each.module)}
         over = _of(missions)

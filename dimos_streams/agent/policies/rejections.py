@@ -46,9 +46,10 @@ class _About:
 class Rejections:
     """The rejected calls of each mission; made of the agent's events, so it outlives its process.
 
-    A mission and its sub-missions are one. Who approves a plan without one of its steps, or with another one in its
-    place, has rejected that step. What an operator approves later is not rejected any more. If the arguments
-    of a rejected approval were changed, two calls are rejected: what was asked for, and what the operator made of it.
+    A mission and its sub-missions are one. An operator who approves a plan without one of its steps, or with another
+    one in its place, has rejected that step. What an operator approves later is not rejected any more. If the
+    arguments of a rejected approval were changed, two calls are rejected: what was asked for, and what the operator
+    made of it.
     """
 
     def __init__(self) -> None:

@@ -10,10 +10,8 @@ begun anew when it is long; it then begins with the events that still hold.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
-import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,23 +19,23 @@ from typing import IO
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.record_files import (
+    GENERAL,
+    HIDDEN,
+    NEXT,
+    OLD,
+    OUTDATED,
+    file_name,
+    files_with,
+    mission_files,
+)
 from dimos_streams.operator.messages.agent import AgentEvent
 
-FOLDER = "missions"
-GENERAL = "general"
 _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
 _BINDING = frozenset({EventKind.APPROVAL_CREATED, EventKind.APPROVAL_DECIDED, EventKind.UNDO, EventKind.DONE})
 """Kinds of events that a successor has to know of, or it would ask again, do again or go on."""
 _OWED_LINES = 1000
-_HIDDEN = ".ended"
-"""The ending of a file that lacks the line of the mission's end."""
-OLD = ".old"
-"""The ending of the general file before the present one."""
-OUTDATED = ".outdated"
-"""The ending of the general file while it lacks what an operator has set."""
-_NEXT = ".next"
-"""The ending of a general file that is not whole yet."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
 """The flags with which files are opened; a pipe, which would wait for a reader, is an error then."""
 _logger = logging.getLogger(__name__)
@@ -104,7 +102,7 @@ class MissionRecord:
     def _delete_oldest(self, directory: Path) -> None:
         missions = []
         staying = set(map(self._path, self._unfinished))
-        for path in (*mission_files(directory, self._agent), *_files_with(directory, self._agent, _HIDDEN)):
+        for path in (*mission_files(directory, self._agent), *files_with(directory, self._agent, HIDDEN)):
             if path not in staying:
                 with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
                     missions.append((path.stat().st_mtime, path))
@@ -212,7 +210,7 @@ class MissionRecord:
             if self._unmade:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._unmade = False
-            if mission in self._unended and (hidden := path.with_suffix(_HIDDEN)).exists():
+            if mission in self._unended and (hidden := path.with_suffix(HIDDEN)).exists():
                 hidden.rename(path)
             if mission == GENERAL and not path.exists():
                 self._begin_general(self._head(besides=line))
@@ -230,7 +228,7 @@ class MissionRecord:
         room."""
         path = self._path(mission)
         try:
-            path.rename(path.with_suffix(_HIDDEN))
+            path.rename(path.with_suffix(HIDDEN))
         except FileNotFoundError:  # nothing of it could be written
             return
         except OSError as error:
@@ -256,11 +254,11 @@ class MissionRecord:
 
     def _begin_general(self, head: bytes, *, turn_over: bool = False) -> None:
         path = self._path(GENERAL)
-        path.with_suffix(_NEXT).unlink(missing_ok=True)  # a pipe of that name would wait for a reader
-        path.with_suffix(_NEXT).write_bytes(head)
+        path.with_suffix(NEXT).unlink(missing_ok=True)  # a pipe of that name would wait for a reader
+        path.with_suffix(NEXT).write_bytes(head)
         if turn_over:
             path.replace(path.with_suffix(OLD))
-        path.with_suffix(_NEXT).replace(path)
+        path.with_suffix(NEXT).replace(path)
 
     def _close(self, mission: str) -> None:
         file = self._files.pop(mission, None)
@@ -279,24 +277,3 @@ def _ends_whole(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, 2)
         return file.read(1) == b"\n"
-
-
-def file_name(agent: str, mission: str) -> str:
-    """The name of the file with the events of an agent's mission; ``GENERAL`` is that of events of none."""
-    return f"{_slug(agent)}.{_slug(mission)}.jsonl"
-
-
-def mission_files(directory: Path, agent: str | None) -> list[Path]:
-    """The files of missions in a directory, by name, of one agent or, for None, of all. General files are none."""
-    found = _files_with(directory, agent, ".jsonl")
-    return sorted(path for path in found if not path.name.endswith(f".{GENERAL}.jsonl"))
-
-
-def _files_with(directory: Path, agent: str | None, ending: str) -> Iterable[Path]:
-    return directory.glob(f"*{ending}" if agent is None else f"{_slug(agent)}.*{ending}")
-
-
-def _slug(name: str) -> str:
-    """The part of a file's name that stands for a name; different names never become the same."""
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80]
-    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -17,7 +17,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.data_check import check_data
 from dimos_streams.agent.record.event_data.missions import DoneData
 from dimos_streams.agent.record.event_data.model_answers import UsageData
-from dimos_streams.agent.record.mission_record import GENERAL, OLD, OUTDATED, file_name, mission_files
+from dimos_streams.agent.record.record_files import GENERAL, OLD, OUTDATED, file_name, mission_files
 from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.printable import printable

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dimos_streams.blueprint.draft import Draft, Findings
+from dimos_streams.blueprint.files.draft import Draft, Findings
 from dimos_streams.blueprint.files.forms import FileForm, IncludeForm, ModuleForm, ReplacementForm
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, doubles, joined
+from dimos_streams.blueprint.merging import doubles, joined
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.names import checked_machine, checked_name, checked_namespace
 from dimos_streams.documents.document import Document
 from dimos_streams.documents.validation import usable, validated

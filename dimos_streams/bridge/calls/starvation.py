@@ -11,7 +11,7 @@ from dimos_streams.common.process.run_owner import FirstThread, first_thread
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 SILENT_S = 0.5
-"""The silence, in seconds, from which on it is measured: two heartbeats."""
+"""The silence of a module, in seconds, from which its wait for a processor is measured: two heartbeats."""
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class _Silent:
 
 
 class Starvation:
-    """Measures it for modules of this machine, from look to look. A process that has ended, or does not want to run,
-    waits for nothing."""
+    """Measures, from one look to the next, for how long silent modules of this machine have waited for a processor. A
+    process that has ended, or does not want to run, waits for none."""
 
     def __init__(self) -> None:
         self._host = os.uname().nodename
@@ -33,8 +33,8 @@ class Starvation:
         self._now = 0.0
 
     def look(self) -> None:
-        """Begin a look: what is asked for from now on is measured anew, once for each instance. Who was not asked
-        for since the look before is heard again."""
+        """Begin a look: what is asked for from now on is measured anew, once for each instance. An instance that was
+        not asked for since the look before is heard again."""
         self._silent = {id: each for id, each in self._silent.items() if each.looked == self._now}
         self._now = clock.monotonic()
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def is_shown(call: CallFacts, skill: SkillInfo | None) -> bool:
-    """Return whether these models may know of a call. They may if they could have begun it; if its skill is gone, and
-    None then, only if they have begun it."""
+    """Return whether these models may know of a call. They may if they could have begun it. If its skill is gone, and
+    so is None, they may only if they did begin it."""
     return call.caller.startswith(MCP) if skill is None else skill.audience == "everyone"
 
 

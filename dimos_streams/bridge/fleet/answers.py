@@ -14,7 +14,7 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
 
 _MAX_OWED = 1000
-"""Maximum number of answers that wait. A hub that takes none of so many has forgotten the oldest."""
+"""Maximum number of answers that wait. When more wait, the hub has forgotten the commands of the oldest."""
 _PASSING = (FOREIGN_ROBOT, FLEET_VERSION, "token-needed", "")
 """Kinds of refusals that are about the robot or the hub, not about one answer; empty if no hub answers."""
 

@@ -168,7 +168,7 @@ class CommandNotes:
         return True
 
     def _make_room(self, size: int) -> bool:
-        """Let go of the oldest answers that the hub has, as far as one of so many bytes needs their room; return
+        """Let go of the oldest answers that the hub has, as far as one of ``size`` bytes needs their room; return
         whether it has that."""
         excess = sum(self._sizes.values()) + size - _MAX_BYTES
         for key, note in list(self._notes.items()):

@@ -85,7 +85,7 @@ class HubConnection:
 
         def on_loss(problem: str) -> None:
             lost.append(problem)
-            client.request_stop()  # who asks again must know when
+            client.request_stop()  # whoever asks again must know when
 
         stream = secrets.token_urlsafe(16)
         try:

@@ -48,7 +48,7 @@ def refusal(kind: ProblemKind, detail: str, *, refused: bool = True) -> DoorRepl
 
 
 def too_large(size: int) -> DoorReply:
-    """The reply in the place of one of so many bytes."""
+    """The reply in the place of one that has ``size`` bytes."""
     text = f"the answer has {size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
     return refusal(problem_kinds.TOO_LARGE, text, refused=False)
 

@@ -181,7 +181,7 @@ def _without_arrays(cls: type[M], data: bytes, channel: str, arrays: int, *, siz
     """A message whose last fields are its only arrays, with these empty, and their bytes.
 
     Decoding a large array only to encode it again would take longer than all the rest. ``arrays`` is how many there
-    are, each with entries of so many bytes (``size``).
+    are, ``size`` the bytes of each entry.
     """
     counts = _counts(data, arrays)
     length = size * sum(counts)

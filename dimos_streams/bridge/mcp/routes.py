@@ -13,9 +13,10 @@ from pydantic_core import to_json
 
 from dimos_streams.bridge.mcp import rpc_openapi
 from dimos_streams.bridge.mcp.awaited import Awaited
+from dimos_streams.bridge.mcp.greeting import RESUMING, VERSIONS
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
 from dimos_streams.bridge.mcp.rpc_openapi import SESSION, VERSION
-from dimos_streams.bridge.mcp.server import RESUMING, VERSIONS, McpServer, Messages
+from dimos_streams.bridge.mcp.server import McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_command

@@ -9,9 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dimos_streams import __version__, clock
+from dimos_streams import clock
 from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.calls import McpCalls
+from dimos_streams.bridge.mcp.greeting import VERSIONS, greeting_for
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -37,21 +38,12 @@ from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 Messages = AsyncGenerator[dict[str, Any] | Awaited | None, None]
 
-VERSIONS = ("2025-11-25", "2025-06-18")
-"""The versions of the protocol, newest first. 2025-03-26 is not supported: it requires servers to take batches of
-messages, which the next version abolished."""
-RESUMING = VERSIONS[:1]
-"""The versions whose clients expect events without data, and come again with the id of one if their stream is cut."""
 ANSWER_WITHIN_S = 20.0
 """Time, in seconds, after which a call that has not answered is reported as still running."""
 _LOOK_S = 0.5
 """Pause, in seconds, between two looks of a ``GET`` stream whether the tools have changed. Heartbeats
 cause no look: there may be many of both."""
 _PING_S = 10.0
-_INSTRUCTIONS = """\
-These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \
-Then skill_updates says what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
-ends one."""
 
 
 class McpServer:
@@ -76,12 +68,12 @@ class McpServer:
             raise RpcError(INVALID_PARAMS, text) from problem
         session = self.sessions.open(greeting.client_info.name)
         session.skills = self._tools.skills()
-        return session, result(request.id, _greeting(greeting.protocol_version))
+        return session, result(request.id, greeting_for(greeting.protocol_version))
 
     async def answer_alone(self, request: Incoming) -> dict[str, Any]:
         """The response to a request without a session. Raises ``SessionsBusyError``."""
         if request.method == "initialize":
-            return result(request.id, _greeting(VERSIONS[0]))
+            return result(request.id, greeting_for(VERSIONS[0]))
         with self.sessions.passing() as session:
             response = await self.answer(session, request)
         assert response is not None, "nobody can cancel a request that belongs to no session"
@@ -279,15 +271,6 @@ class McpServer:
             name, arguments = _call_parameters(request)
             return await self._tools.use_own(session, name, arguments)
         raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method!r} here")
-
-
-def _greeting(asked: str) -> dict[str, Any]:
-    return {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {"listChanged": True}},
-        "serverInfo": {"name": "dimos-streams", "version": __version__},
-        "instructions": _INSTRUCTIONS,
-    }
 
 
 def _calls_a_skill(request: Incoming) -> bool:

@@ -83,7 +83,7 @@ class ThreadPlacement:
         self._watch: asyncio.TimerHandle | None = None
 
     def note(self, messages: int, now: float) -> None:
-        """Take note of a reading that found so many messages; ``now`` is in seconds."""
+        """Take note of a reading that found a number of ``messages``; ``now`` is in seconds."""
         if now - self._noted_at > _CLOSE_S:
             self._close_since = now
         self._noted_at = now

@@ -47,8 +47,8 @@ _MEANWHILE: Mapping[Order, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
-    """The receiver of an order: a run, or a bridge."""
+class OrderTarget:
+    """The target of an order: a run, or a bridge."""
 
     name: str
     """The run's id, or the bridge's URL."""
@@ -62,7 +62,7 @@ class Receiver:
 class OrderResult:
     """The result of an order at one bridge."""
 
-    receiver: str
+    target: str
     done: bool
     text: str
     report: Mapping[str, Any]
@@ -74,10 +74,10 @@ class OrderResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for scripts."""
-        return {"run": self.receiver, "done": self.done, "text": self.text, **self.report}
+        return {"run": self.target, "done": self.done, "text": self.text, **self.report}
 
 
-def receivers(choice: BridgeChoice) -> list[Receiver]:
+def order_targets(choice: BridgeChoice) -> list[OrderTarget]:
     """Return the bridge that a choice names, else those of all living runs, else the one at the usual port. The parts
     of one blueprint have one bridge, which is asked once.
 
@@ -98,20 +98,20 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
     living, unreadable = ([], []) if choice.has_address else (runs(), unreadable_runs())
     if not living and not unreadable:
         address = find_bridge(choice)
-        return [Receiver(address.url, address)]
+        return [OrderTarget(address.url, address)]
     return [
         *_by_bridges(living, choice.sent_token),
-        *(Receiver(run.run_id, None, why_unknown=str(run)) for run in unreadable),
+        *(OrderTarget(run.run_id, None, why_unknown=str(run)) for run in unreadable),
     ]
 
 
-def _by_bridges(living: Iterable[RunRecord], token: str | None) -> Iterator[Receiver]:
+def _by_bridges(living: Iterable[RunRecord], token: str | None) -> Iterator[OrderTarget]:
     """Yield each bridge of living runs, once, and each run without one. A bridge is called by the run that has it."""
     asked: set[str] = set()
     for record in sorted(living, key=lambda record: record.port is None):
         address = bridge_of_run(record, token)
         if address is None or address.url not in asked:
-            yield Receiver(record.run_id, address)
+            yield OrderTarget(record.run_id, address)
         if address is not None:
             asked.add(address.url)
 
@@ -120,10 +120,10 @@ async def give(
     order: Order,
     robot: str,
     reason: str,
-    to: list[Receiver],
+    to: list[OrderTarget],
     heard: Callable[[OrderResult], None] = lambda result: None,
 ) -> list[OrderResult]:
-    """Give an order to all at once, and call ``heard`` with each result when it comes. A receiver that can't be
+    """Give an order to all at once, and call ``heard`` with each result when it comes. A target that can't be
     reached, or takes long, keeps neither the order from the others nor their results from who waits. Of each that
     takes long a person hears.
 
@@ -132,10 +132,10 @@ async def give(
     """
     body = {"robot": robot, "reason": reason}
 
-    async def ask(receiver: Receiver) -> OrderResult | _Refusal:
-        slow = asyncio.ensure_future(_say_slow(order, receiver))
+    async def ask(target: OrderTarget) -> OrderResult | _Refusal:
+        slow = asyncio.ensure_future(_say_slow(order, target))
         try:
-            result = await _give(order, body, receiver)
+            result = await _give(order, body, target)
         finally:
             await end_tasks_silently(slow)
         if isinstance(result, OrderResult):
@@ -150,13 +150,13 @@ async def give(
     unread = {each: answer for each, answer in found.items() if isinstance(answer, BadRequestError)}
     if unread and len(unread) == len(found):
         raise next(iter(unread.values()))
-    for receiver, error in unread.items():
-        found[receiver] = result = OrderResult(receiver.name, False, f"NOT done: {error}", {})
+    for target, error in unread.items():
+        found[target] = result = OrderResult(target.name, False, f"NOT done: {error}", {})
         heard(result)
     return [answer for answer in found.values() if isinstance(answer, OrderResult)]
 
 
-async def _say_slow(order: Order, to: Receiver) -> None:
+async def _say_slow(order: Order, to: OrderTarget) -> None:
     """Say what an order waits for that takes long: for a bridge, or for what a bridge that answers waits for."""
     if to.address is None:
         return
@@ -191,7 +191,7 @@ def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobot
     return UnknownRobotError(robot, {name for names in having.values() for name in names}, listed=listed)
 
 
-async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | _Refusal:
+async def _give(order: Order, body: Mapping[str, Any], to: OrderTarget) -> OrderResult | _Refusal:
     if to.address is None:
         why = to.why_unknown or (
             f"the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"

@@ -1,4 +1,4 @@
-"""A listener to a bus for a while, which keeps what is worth knowing of each topic."""
+"""A listener that hears a bus for a while, and keeps what is worth knowing about each topic."""
 
 from __future__ import annotations
 

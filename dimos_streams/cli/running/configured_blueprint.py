@@ -11,7 +11,7 @@ from dimos_streams.common.secrets import know_settings, masked, telling_name
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint
-    from dimos_streams.blueprint.draft import Draft
+    from dimos_streams.blueprint.files.draft import Draft
 
 
 def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprint:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import SecretStr
 
-from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.files.draft import Draft
 from dimos_streams.blueprint.kinds import RECORDER, bridge_in, is_of
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of

@@ -271,7 +271,8 @@ def note_lines(text: str) -> None:
 
 
 def duration(seconds: float, digits: int = 2) -> str:
-    """Return a time as people say it: ``"2.50 s"``, with so many digits, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
+    """Return a time as people say it: ``"2.50 s"`` (``digits`` behind the point), ``"7 min"``,
+    ``"5 h"`` or ``"3 days"``."""
     if seconds < 120.0:
         return f"{seconds:.{digits}f} s"
     if seconds < 7200.0:

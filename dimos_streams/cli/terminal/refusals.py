@@ -14,8 +14,8 @@ _REASON = 120
 
 
 def ways_on(error: CallRejectedError, waited_s: float = 0.0) -> str:
-    """Return what a person who has waited for so long can do about the call in the way, or the one that has its key,
-    behind a semicolon; empty if there is none."""
+    """Return, behind a semicolon, what a person can do about the call that is in the way or has the same key, after
+    having waited for ``waited_s``; empty if there is no such call."""
     if isinstance(error, KeyUsedError):
         return f"; `dimos-streams follow {shlex.quote(error.call_id)}` shows that call"
     if not error.holder:

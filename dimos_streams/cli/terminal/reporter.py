@@ -194,7 +194,7 @@ class TextReporter:
         elif event.type == "close":
             text, style = _rendered(event)
             if event.outcome != "completed":
-                # The reason stands there even if it was shown: who reads no more than the end reads it.
+                # The reason stands there even if it was shown: whoever reads only the end reads it.
                 text = f"{self._whose(event)}{self._refusals.shortened_in(text)}"
                 self._show(agent, text, style, event.utime)
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):

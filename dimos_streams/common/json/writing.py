@@ -83,9 +83,8 @@ def _without_form(value: Any, error: ValueError) -> SkillError:
 
 
 def _may_have_large_number(encoded: bytes) -> bool:
-    """Return whether so many digits follow each other in JSON that readers may refuse the number. Then there is a
-    digit at one of the steps of that length: text is not looked through for it, which would take longer than all
-    else."""
+    """Return whether JSON has so long a row of digits that readers may refuse the number. Then there is a digit at
+    one of the steps of that length: text is not looked through for it, which would take longer than all else."""
     steps = encoded[_LARGE_DIGITS - 1 :: _LARGE_DIGITS]
     return len(steps.translate(None, _DIGITS)) < len(steps) and _LARGE in encoded.translate(_AS_ZEROS)
 

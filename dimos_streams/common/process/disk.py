@@ -36,7 +36,7 @@ def trouble_with(directory: Path) -> str:
 
 
 def check_free_descriptors(count: int) -> None:
-    """Raise ``OSError`` unless so many more files can be opened now, for libraries that do worse without them."""
+    """Raise ``OSError`` unless ``count`` more files can be opened now, for libraries that do worse without them."""
     with contextlib.ExitStack() as opened:
         for _ in range(count // 2):
             for descriptor in os.pipe():

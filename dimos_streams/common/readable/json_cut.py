@@ -1,4 +1,4 @@
-"""Texts cut so that their JSON has no more than so many bytes."""
+"""Texts cut so that their JSON stays within a number of bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic_core import to_json
 
 
 def cut_to(text: str, most_bytes: int) -> str:
-    """Return the text if its JSON has at most so many bytes, else its beginning, with a note of how much is
+    """Return the text if its JSON has at most ``most_bytes``, else its beginning, with a note of how much is
     missing."""
     if _json_bytes(text) <= most_bytes:
         return text

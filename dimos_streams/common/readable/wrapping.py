@@ -18,12 +18,12 @@ def cells(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text with blanks behind it, up to so many cells."""
+    """Return a text with blanks behind it, up to ``width`` cells."""
     return text + " " * (width - cells(text))
 
 
 def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str]:
-    """Return a text in lines of so many cells, wrapped between words, each behind its beginning. Long words such as
+    """Return a text in lines of ``width`` cells, wrapped between words, each behind its beginning. Long words such as
     paths are left whole."""
     lines = textwrap.wrap(
         text if text.isascii() else _doubled(text),

@@ -59,7 +59,7 @@ class Redaction:
         return merged
 
     def _places(self, text: str, escaped: int = _MOST_ESCAPED) -> Iterator[_Span]:
-        """Yield the spans of all forms in a text, also where they are escaped up to so many times."""
+        """Yield the spans of all forms in a text, also where they are escaped up to ``escaped`` times."""
         for form in self._forms:
             yield from _places(form, text)
         plain = unescaped(text) if escaped else None

@@ -23,7 +23,7 @@ class NumberedSyncs:
     that grows as the file does."""
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
-        """``read`` returns so many bytes of the file from an offset on, fewer only at its end."""
+        """``read`` takes an offset and a length, and returns these bytes of the file; fewer only at its end."""
         self._read = read
         self._start = self._stop = 0
         self._numbers: NDArray[np.uint64] = np.empty(0, np.uint64)
@@ -53,7 +53,7 @@ class NumberedSyncs:
         self._numbers, self._positions = numbers[order], positions[order]
 
     def _syncs(self, at: int, length: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """The numbers and positions of the sync words that begin in so many bytes from ``at`` on."""
+        """The numbers and positions of the sync words that begin in ``length`` bytes from ``at`` on."""
         data = np.frombuffer(self._read(at, length + _HEAD - 1), np.uint8)
         begins = np.arange(max(0, len(data) - _HEAD + 1))
         for offset, byte in enumerate(SYNC_BYTES):

@@ -60,7 +60,7 @@ def shown(value: object) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Return at most so many characters, the last one an ellipsis if something is left out."""
+    """Return at most ``length`` characters of a text, the last one an ellipsis if something is left out."""
     return shortened(text, length, "…")
 
 

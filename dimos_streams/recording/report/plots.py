@@ -16,7 +16,7 @@ _POINTS = 600
 _BREAK_US = 3_000_000
 """The silence, in µs, over which no line is drawn if it is also unusual."""
 _UNUSUAL = 10
-"""A silence is unusual if it is so many times longer than the mean distance of the points."""
+"""A silence is unusual if it is this many times as long as the mean distance of the points."""
 
 
 def plots(recorded: Recorded) -> list[Element]:

@@ -24,7 +24,7 @@ class PlottedSeries:
             self.points = list(_extremes(self.points, _AT_ONCE))
 
     def downsampled(self, most: int) -> list[tuple[int, float]]:
-        """Return at most about so many points, for a drawing."""
+        """Return about ``most`` points at most, for a drawing."""
         points = self.points
         return points if len(points) <= most else list(_extremes(points, 2 * -(-len(points) // most)))
 

@@ -230,7 +230,7 @@ def _pairs(some: _Geoms, boxes: NDArray[np.int64]) -> Iterator[tuple[shapes.Shap
 
 
 def _counted(begins: Integers, counts: Integers) -> Integers:
-    """Return so many numbers from each beginning on, one behind the other."""
+    """Return ``counts`` consecutive numbers from each of ``begins``, one row behind the other."""
     ends = counts.cumsum()
     numbers: Integers = np.arange(ends[-1]) + np.repeat(begins - ends + counts, counts)
     return numbers

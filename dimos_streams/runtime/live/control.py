@@ -120,7 +120,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, res
         try:
             async with asyncio.timeout(_ASKED_WITHIN_S):
                 line = await reader.readline()
-        except (OSError, ValueError):  # who does not ask in time, or for too long, gets no answer
+        except (OSError, ValueError):  # whoever does not ask in time, or for too long, gets no answer
             return
         # It may have lain here while this process was suspended, and would come when nobody expects it.
         if has_hung_up(writer):
@@ -129,7 +129,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, res
             )
             return
         reply = await _carry_out(line, restart)
-        with contextlib.suppress(OSError):  # who has gone gets none either
+        with contextlib.suppress(OSError):  # whoever has gone gets none either
             writer.write(reply.model_dump_json().encode() + b"\n")
             await writer.drain()
 

@@ -186,7 +186,7 @@ def _serve(
         _let_go_of_files({listener, orphaned})
         _forget(is_own)
         for name in (_PRELOAD, *shared, _FREEZE):
-            with suppress(ImportError):  # who needs it will say that it is missing
+            with suppress(ImportError):  # whatever needs it will say that it is missing
                 importlib.import_module(name)
         multiprocessing.forkserver.main(listener, orphaned, [])
         code = 0

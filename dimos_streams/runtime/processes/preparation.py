@@ -19,7 +19,7 @@ from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import with_assignments
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module
-from dimos_streams.runtime.plan import LiveSettings, ModulePlan, ProcessPlan
+from dimos_streams.runtime.plan import ChangedSettings, ModulePlan, ProcessPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Prepared:
     """The channels that its modules publish on."""
 
 
-def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings, *, ordered: bool = False) -> Prepared:
+def prepare(plan: ProcessPlan, supplied: frozenset[str], live: ChangedSettings, *, ordered: bool = False) -> Prepared:
     """Import the modules of a process, check their settings and skills, and wire them anew.
 
     ``supplied`` are the channels that anything else sends to. ``ordered`` is for a successor of what runs, which need

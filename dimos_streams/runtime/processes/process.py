@@ -19,7 +19,7 @@ from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
-from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
+from dimos_streams.runtime.plan import ChangedSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server, fork
 from dimos_streams.runtime.processes.orphaned import FORKSERVER_ENDED
 from dimos_streams.runtime.processes.reports import Report, ReportReader
@@ -29,11 +29,12 @@ from dimos_streams.runtime.processes.worker_task import BEGIN, STOP, WorkerTask
 _KILL_BOUND_S = 5.0
 """Time, in seconds, after which the end of a process that was sent SIGKILL should be known."""
 _FILES = 8
-"""Number of files, more than a request to fork takes, without which none is made: half a request ends the forkserver,
-and all its workers with it."""
+"""Number of descriptors that must be free before a request to fork is made, which takes fewer: half a request would
+end the forkserver, and all its workers with it."""
 
 EXIT_UNKNOWN = 256
-"""The exit code, above all that there are, of a process whose end nobody knows: the forkserver ended before it."""
+"""The exit code, larger than any real one, of a process whose end nobody could see, because the forkserver ended
+before it."""
 _SERVER_GONE = (
     "the process from which all others are forked has ended; the system may give the run no more memory or processes"
     " (limits of a container, `ulimit -v`, `ulimit -u`)"
@@ -103,7 +104,7 @@ class SupervisedProcess:
         loop.add_reader(self._reports.fileno(), self._read)
         loop.add_reader(self._process.sentinel, self._on_end)
 
-    def begin(self, live: LiveSettings) -> None:
+    def begin(self, live: ChangedSettings) -> None:
         """Let a worker that has prepared itself begin, with what operators have set until now."""
         self._send({"kind": BEGIN, "live": live})
 

@@ -26,7 +26,7 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks, first_of
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
-from dimos_streams.runtime.plan import LiveSettings
+from dimos_streams.runtime.plan import ChangedSettings
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.orphaned import (
     EXIT_ORPHANED,
@@ -112,10 +112,10 @@ def _check(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sou
         sys.exit(EXIT_FAILED)
 
 
-def _live_when_it_begins(reports: Connection) -> LiveSettings:
+def _live_when_it_begins(reports: Connection) -> ChangedSettings:
     """Wait until the worker may begin; return what operators have set by then. Exit if the supervisor has gone."""
     try:
-        live: LiveSettings = parse_json(reports.recv_bytes())["live"]
+        live: ChangedSettings = parse_json(reports.recv_bytes())["live"]
     except EOFError:
         sys.exit(EXIT_ORPHANED)
     return live
@@ -255,7 +255,7 @@ class _Worker:
 
     def _beat(self) -> None:
         self._report_sources()
-        # Who does not read hangs itself, and a beat that gets lost then says nothing new to it.
+        # A supervisor that does not read hangs itself, and a beat that gets lost then would tell it nothing new.
         with contextlib.suppress(OSError):
             if self._writer.flush():
                 self._writer.send({"kind": "beat"})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
+from dimos_streams.runtime.plan import ChangedSettings, ProcessPlan
 
 BEGIN, STOP = "begin", "stop"
 """The messages of a supervisor to a worker: that it may begin, with what operators have set by then, and why it is to
@@ -20,7 +20,7 @@ class WorkerTask:
     process: ProcessPlan
     options: RunOptions
     log: Path | None
-    live: LiveSettings = field(default_factory=dict)
+    live: ChangedSettings = field(default_factory=dict)
     """The settings that an operator has changed in earlier lives of its modules."""
     supplied: frozenset[str] | None = None
     """The channels that anything sends to, for a worker that begins later than the run, whose code may have changed;

@@ -28,7 +28,7 @@ _Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
 def errors_of(schema: dict[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
-    """Return the errors of the arguments. Raises ``TooManySteps``, and whatever comes of an invalid schema."""
+    """Return the errors of the arguments. Raises ``TooManyStepsError``, and whatever comes of an invalid schema."""
     kind: Any = _Lenient if _has_expressions(schema) else _Strict
     with limited_steps():
         # Without a registry, a reference in a schema from outside would be fetched from wherever it says.

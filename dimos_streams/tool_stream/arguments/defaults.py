@@ -8,7 +8,7 @@ from typing import Any
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_arguments, check_size, too_many_steps
-from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, TooManySteps, limited_steps, spend
+from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, TooManyStepsError, limited_steps, spend
 
 _MAX_HOPS = 64
 """Maximum number of steps from one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
@@ -23,7 +23,7 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
     check_arguments(skill, arguments)
     try:
         filled = _with_defaults(skill.parameters, arguments)
-    except TooManySteps:
+    except TooManyStepsError:
         raise too_many_steps(skill.name) from None
     if filled == arguments:
         return filled
@@ -42,7 +42,7 @@ def with_defaults(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -
     they are if that takes more than ``MAX_STEPS``: no such call is made."""
     try:
         return _with_defaults(parameters, arguments)
-    except TooManySteps:
+    except TooManyStepsError:
         return dict(arguments)
 
 

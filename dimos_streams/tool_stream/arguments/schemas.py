@@ -18,7 +18,7 @@ from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
 from dimos_streams.tool_stream.arguments.schema_form import check_form
-from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManySteps
+from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManyStepsError
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_ARGUMENTS_DEPTH
 
 _MAX_DEPTH = 64
@@ -59,7 +59,7 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     try:
         check_schema(skill.parameters)
         errors = errors_of(skill.parameters, arguments)
-    except TooManySteps:
+    except TooManyStepsError:
         raise too_many_steps(skill.name) from None
     except ValueError as error:
         raise _unusable(skill.name, str(error)) from error

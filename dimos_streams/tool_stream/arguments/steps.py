@@ -12,7 +12,7 @@ CHARACTERS_PER_STEP = 100
 """Number of characters of a text that count as one step."""
 
 
-class TooManySteps(Exception):
+class TooManyStepsError(Exception):
     """The error for arguments that take more steps than a call may."""
 
 
@@ -30,8 +30,8 @@ def limited_steps() -> Iterator[None]:
 
 
 def spend(steps: int) -> None:
-    """Count steps. Raises ``TooManySteps`` if no more of them are left within ``limited_steps``."""
+    """Count steps. Raises ``TooManyStepsError`` if no more of them are left within ``limited_steps``."""
     left = _left.get() - steps
     if left < 0:
-        raise TooManySteps
+        raise TooManyStepsError
     _left.set(left)

@@ -32,8 +32,8 @@ _LONGEST_LOOK_S = 0.5
 """Maximum time, in seconds, that counts between two looks: a host that was held up itself has heard nothing
 meanwhile."""
 STALE_AFTER_S = 10.0
-"""The time, in seconds, for which a process may stand still, or its machine sleep, and what moves go on after it:
-later, whoever has ordered it may be gone, and the world another one."""
+"""The longest standstill of a process, or sleep of its machine, in seconds, after which calls that move the robot go
+on. After a longer one whoever ordered them may be gone, and the world may be another one."""
 _VELOCITIES = (Twist, TwistStamped)
 
 

@@ -88,7 +88,7 @@ class ModuleTable:
             self.new_bytes -= self.entries[name].bytes
 
     def _grow(self, name: str, by: int) -> None:
-        """Note that what is kept of a module has grown by so many bytes, or shrunk."""
+        """Note that what is kept of a module has grown by a number of bytes, or shrunk if that is negative."""
         self.bytes += by
         if name in self._new:
             self.new_bytes += by

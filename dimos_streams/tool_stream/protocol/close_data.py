@@ -18,4 +18,4 @@ NOT_RUN = "not_run"
 """The key in a close of a call that was ended before anything of its skill ran: it has left nothing to take back."""
 
 TO_END = "to_end"
-"""The key in a close of a call that has failed, or was lost, when it was to end: the reason for which it was to."""
+"""The key, in the close of a call that failed or was lost when it was to end, of the reason why it was to end."""

@@ -1,4 +1,4 @@
-"""The calls that a receiver knows, by id and within bounds: so many of each stage, and so many bytes in all."""
+"""The calls that a receiver knows, by id. Both the number of each stage and the bytes of all are bounded."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from dimos_streams.tool_stream.wire.packing import EventPacker
 RECEIVER_ANSWERS_S = 0.3
 """The time, in seconds, that a call that has filled its window waits, once, for a receiver not heard of lately."""
 PARENT_GONE_S = 5.0
-"""The time, in seconds, after which a parent's host that acknowledged nothing, though each heartbeat names the call,
-waits no more."""
+"""The time, in seconds, after which a call does not wait any more for the host of its parent, which acknowledged
+nothing though each heartbeat names the call."""
 _TURN = 32
 """Number of events of one call after which the rest of the loop has its turn."""
 _NACK_SLICE = 64
@@ -153,7 +153,7 @@ class CallWriter:
         self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
         self.forget()
         if not self._full():
-            self._space.set()  # who waits goes on in the loop's next turn
+            self._space.set()  # whoever waits goes on in the loop's next turn
             self._flush_progress()
 
     def forget(self) -> None:

@@ -341,10 +341,10 @@ async def test_what_was_approved_as_a_part_of_a_call_that_was_ended_is_asked_aga
     assert (await task).approved
     close = event(2, "close", call_id="c1", data={"outcome": "cancelled"})
     if is_heard_first:
-        made.call_ended(close, by_agent=False)
-    made.call_begun("drop", {"n": 1}, ("m",), begun)
+        made.decided.call_ended(close, by_agent=False)
+    made.decided.call_begun("drop", {"n": 1}, ("m",), begun)
     if not is_heard_first:
-        made.call_ended(close, by_agent=False)
+        made.decided.call_ended(close, by_agent=False)
     task, id = await asked(made, {"n": 1})
     assert id
     made.close()
@@ -358,8 +358,8 @@ async def test_who_ends_one_of_two_calls_that_an_approval_let_begin_is_asked_bef
     made.decide(id, "approve")
     assert (await task).approved
     for call_id in ("c1", "c2"):
-        made.call_begun("drop", {"n": 1}, ("m",), call_id)
-    made.call_ended(event(2, "close", call_id="c1", data={"outcome": "cancelled"}), by_agent=False)
+        made.decided.call_begun("drop", {"n": 1}, ("m",), call_id)
+    made.decided.call_ended(event(2, "close", call_id="c1", data={"outcome": "cancelled"}), by_agent=False)
     (view,) = made.find(id)
     assert (view.call_id, view.call_end) == ("c2", ""), "the other one goes on"
     task, again = await asked(made, {"n": 1})
@@ -377,8 +377,8 @@ async def test_a_stop_of_the_robot_counts_also_for_a_call_that_the_agent_was_abo
     task, id = await asked(made, {"n": 1})
     made.decide(id, "approve")
     assert (await task).approved
-    made.call_begun("drop", {"n": 1}, ("m",), "c1")
-    made.call_ended(event(2, "close", call_id="c1", text=text, data={"outcome": "cancelled"}), by_agent=True)
+    made.decided.call_begun("drop", {"n": 1}, ("m",), "c1")
+    made.decided.call_ended(event(2, "close", call_id="c1", text=text, data={"outcome": "cancelled"}), by_agent=True)
     task, again = await asked(made, {"n": 1})
     assert bool(again) is is_asked
     made.close()

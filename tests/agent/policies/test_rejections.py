@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.agent.policies.gates.base import Allow
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.rejections import Rejections
-from dimos_streams.agent.record.mission_record import FOLDER
+from dimos_streams.agent.record.record_files import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent

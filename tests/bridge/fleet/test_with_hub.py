@@ -16,7 +16,7 @@ import requests
 
 from dimos_streams.cli.bridge_client.answers import HubLinkState
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.cli.bridge_client.robot_orders import OrderTarget, give
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
@@ -167,7 +167,7 @@ def test_a_release_at_a_hub_that_comes_late_undoes_no_newer_stop(tmp_path: Path)
         ThreadPoolExecutor(1) as pool,
     ):
         wait_for(lambda: link(robot)["commands"], BOUND_S)
-        to = [Receiver("hub", BridgeAddress(between.url, None))]
+        to = [OrderTarget("hub", BridgeAddress(between.url, None))]
         hub.post("/robots/stop")
         (done,) = asyncio.run(give("/robots/release", "", "", to))
         assert (done.done, robot.broker.stops.stopped().stops) == (True, ())

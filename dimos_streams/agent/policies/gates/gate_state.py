@@ -49,13 +49,13 @@ class GateState:
         """Take in an event of the agent. Plans are the agent's own: no end of a sub-agent's mission ends
         one."""
         self.rejections.apply(event)
-        self.approvals.apply(event)
+        self.approvals.decided.apply(event)
         if not sub_of(event):
             self.plans.apply(event)
 
     def call_ended(self, close: ToolEvent, missions: Sequence[str], *, by_agent: bool) -> None:
         """Take in how a call of missions has ended; ``by_agent`` is True if the agent itself wanted it to end."""
-        self.approvals.call_ended(close, by_agent=by_agent)
+        self.approvals.decided.call_ended(close, by_agent=by_agent)
         if stopped_by(close):
             self.robot_stopped(missions)
 
@@ -66,9 +66,9 @@ class GateState:
 
     def robot_stopped(self, missions: Sequence[str]) -> None:
         """Take in that an operator has stopped the robot, or released it: what was approved for these missions before
-        that holds no more, and he is asked before anything moves the robot in them."""
+        that holds no more, and an operator is asked before anything moves the robot in them."""
         self.stopped.stop(missions)
-        self.approvals.robot_stopped(missions)
+        self.approvals.decided.robot_stopped(missions)
         self.plans.robot_stopped(missions)
 
     def restore(self, events: Iterable[AgentEvent]) -> None:

@@ -11,7 +11,7 @@ from dimos_streams.agent.models.protocol import Speaker
 T = TypeVar("T")
 LENIENT: Final = "lenient"
 Lenient: TypeAlias = Annotated[T, LENIENT]
-"""The type of a field that every event of its kind is logged with, and without which a line of a record counts."""
+"""The type of a field that each event of its kind is logged with, but that a line of a record may lack."""
 
 
 class EventData(TypedDict):

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import Begun
 
 _AT_A_TIME_S = 1.0
-"""Time, in seconds, for which the bridge is asked to wait at a time: so long it may still begin what nobody wants any
-more."""
+"""The longest wait, in seconds, that the bridge is asked for at once. If this command is killed, the bridge may begin
+the call for as long, though nobody wants it any more."""
 _LEFT_S = 3.0
-"""Time, in seconds, that who leaves gives the bridge to say whether the call has begun."""
+"""Time, in seconds, for which a command that was told to end waits until the bridge says whether the call has
+begun."""
 
 
 async def begin_in_turn(
@@ -27,8 +28,8 @@ async def begin_in_turn(
 ) -> Begun:
     """Begin a call as soon as no other one holds what it needs, if that is within ``lease_wait_s``.
 
-    ``ask`` has the bridge begin it, and wait for so many seconds at most; ``cancel`` ends a call by its id. If we are
-    cancelled, a call that begins all the same is ended. Raises as ``ask`` does.
+    ``ask`` gets a number of seconds, and has the bridge begin it after waiting for that time at most; ``cancel`` ends
+    a call by its id. If we are cancelled, a call that begins all the same is ended. Raises as ``ask`` does.
     """
     until = clock.monotonic() + lease_wait_s
     wait_s = 0.0

@@ -74,8 +74,8 @@ async def follow_new_call(
 
     When time is up, we are cancelled or our output can't be written, the call is cancelled and its close still shown,
     also that of a call which had begun already with the same key: both commands have asked for this one. A decision
-    that is waited for is said on standard error: who only keeps what a call says would wait for it in vain. A wait
-    for what another call holds counts: nobody expects the robot to move so late.
+    that is waited for is said on standard error: whoever only keeps what a call says would wait for it in vain. A
+    wait for what another call holds counts: nobody expects the robot to move so late.
     """
     reporter = create_reporter(as_json=options.as_json, with_data=only)
     began = clock.monotonic()

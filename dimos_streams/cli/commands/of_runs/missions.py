@@ -31,8 +31,8 @@ def missions(
     as_json: options.Json = False,
 ) -> None:
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
-    from dimos_streams.agent.record.mission_record import FOLDER
     from dimos_streams.agent.record.read_record import read_missions
+    from dimos_streams.agent.record.record_files import FOLDER
     from dimos_streams.cli.terminal.log_files import find_run_dir
     from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 

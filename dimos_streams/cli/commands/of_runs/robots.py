@@ -62,14 +62,14 @@ def _order(
     *,
     as_json: bool,
 ) -> None:
-    from dimos_streams.cli.bridge_client.robot_orders import give, receivers
+    from dimos_streams.cli.bridge_client.robot_orders import give, order_targets
     from dimos_streams.cli.system.async_runner import run_async
 
-    to = receivers(bridge)
+    to = order_targets(bridge)
 
     def show(result: OrderResult) -> None:
         for line in [] if as_json else result.lines:
-            write(f"{result.receiver}: {line}" if len(to) > 1 else line)
+            write(f"{result.target}: {line}" if len(to) > 1 else line)
 
     results = run_async(give(order, robot, reason, to, show))
     if as_json:

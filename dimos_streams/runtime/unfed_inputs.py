@@ -1,4 +1,4 @@
-"""The reason why an input gets nothing, when its topic is there with another type."""
+"""Inputs on which nothing comes because what is sent on their topics has another type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK_S = 1.0
 _LONGEST_PAUSE_S = 300.0
 
 
-class StarvationWatch:
+class UnfedInputWatch:
     """A watch over the inputs that modules can't do without, while nothing has ever come on them.
 
     Now and then, more and more seldom, it listens to all of the bus for a second. What it finds is in the module's
@@ -35,7 +35,7 @@ class StarvationWatch:
         self._modules.append(module)
         self.stop()
         if any(_needed(each) for each in self._modules):
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="starvation watch")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="unfed input watch")
 
     def remove(self, module: Module) -> None:
         """Look after the module no more."""
@@ -55,16 +55,16 @@ class StarvationWatch:
         pause = FIRST_LOOK_S
         while True:
             await asyncio.sleep(pause)
-            starving = [
-                (module, spec) for module in self._modules for spec in _needed(module) if _starves(module, spec)
+            unfed = [
+                (module, spec) for module in self._modules for spec in _needed(module) if _is_unfed(module, spec)
             ]
-            if not starving:
+            if not unfed:
                 return
-            await self._look(starving)
+            await self._look(unfed)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    async def _look(self, starving: list[tuple[Module, StreamSpec]]) -> None:
-        topics = {_topic(module, spec) for module, spec in starving}
+    async def _look(self, unfed: list[tuple[Module, StreamSpec]]) -> None:
+        topics = {_topic(module, spec) for module, spec in unfed}
         heard: dict[str, dict[str, None]] = {topic: {} for topic in topics}
 
         def hear(channel: str, data: bytes) -> None:
@@ -76,10 +76,10 @@ class StarvationWatch:
             await asyncio.sleep(LOOK_S)
         finally:
             subscription.close()
-        for module, spec in starving:
+        for module, spec in unfed:
             topic = _topic(module, spec)
             others = [name for name in heard[topic] if name not in {cls.msg_name for cls in spec.messages}]
-            if others and _starves(module, spec):
+            if others and _is_unfed(module, spec):
                 self._warn(module, spec, other_type(topic, others, f"{module.name}.{spec.name}", spec.messages))
 
     def _warn(self, module: Module, spec: StreamSpec, text: str) -> None:
@@ -108,7 +108,7 @@ def _needed(module: Module) -> list[StreamSpec]:
     ]
 
 
-def _starves(module: Module, spec: StreamSpec) -> bool:
+def _is_unfed(module: Module, spec: StreamSpec) -> bool:
     stream = _stream(module, spec)
     return stream.wired and not stream.statistics().received
 

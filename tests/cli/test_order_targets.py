@@ -18,7 +18,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, find_bridge, living_runs
-from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
+from dimos_streams.cli.bridge_client.robot_orders import OrderResult, OrderTarget, give, order_targets
 from dimos_streams.cli.commands.of_runs.say import say
 from dimos_streams.cli.commands.of_runs.status import status
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
@@ -56,10 +56,10 @@ def test_a_run_is_stopped_by_the_bridge_that_its_other_commands_ask(
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
     record = living_record().model_copy(update={"port": port, "bridge": bridge, "token": "secret"})
     registry.write(record)
-    (receiver,) = receivers(BridgeChoice())
-    assert receiver.name == record.run_id
-    assert (receiver.address and receiver.address.url) == url
-    assert (receiver.address and receiver.address.token) == (url and "secret")
+    (target,) = order_targets(BridgeChoice())
+    assert target.name == record.run_id
+    assert (target.address and target.address.url) == url
+    assert (target.address and target.address.token) == (url and "secret")
 
 
 def test_an_order_to_a_run_of_which_nobody_answers_is_not_done(
@@ -68,8 +68,8 @@ def test_an_order_to_a_run_of_which_nobody_answers_is_not_done(
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
     record = living_record().model_copy(update={"port": 9, "clocks": {}})
     registry.write(record)
-    [result] = asyncio.run(give("/calls/cancel", "", "", receivers(BridgeChoice())))
-    assert (result.receiver, result.done) == (record.run_id, False)
+    [result] = asyncio.run(give("/calls/cancel", "", "", order_targets(BridgeChoice())))
+    assert (result.target, result.done) == (record.run_id, False)
 
 
 def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as_done_for_it(
@@ -83,7 +83,7 @@ def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as
     for text in ("", "{", "{}"):
         for each in (directory, ended):
             (each / registry.RECORD_FILE).write_text(text)
-        [result] = asyncio.run(give("/robots/stop", "", "", receivers(BridgeChoice())))
+        [result] = asyncio.run(give("/robots/stop", "", "", order_targets(BridgeChoice())))
         assert not result.done
         assert result.text.startswith(f"NOT done: {named}")
         for look in (living_runs, partial(find_bridge, BridgeChoice())):
@@ -94,7 +94,7 @@ def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as
         with pytest.raises(DimosStreamsError, match=f"^not ready: {re.escape(named)}.+ its bridge$"):
             status(ready=True)
     read_again = living_record(directory)
-    assert [receiver.name for receiver in receivers(BridgeChoice())] == [read_again.run_id]
+    assert [target.name for target in order_targets(BridgeChoice())] == [read_again.run_id]
 
 
 def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
@@ -102,9 +102,9 @@ def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
     directory.mkdir(parents=True)
     with shut(directory):
         for url, port in (("http://127.0.0.1:8420", None), (None, 8420)):
-            (receiver,) = receivers(BridgeChoice(url=url, port=port))
-            assert receiver.name == "http://127.0.0.1:8420"
-        for look in (partial(receivers, BridgeChoice()), run_directories.run_dirs):
+            (target,) = order_targets(BridgeChoice(url=url, port=port))
+            assert target.name == "http://127.0.0.1:8420"
+        for look in (partial(order_targets, BridgeChoice()), run_directories.run_dirs):
             with pytest.raises(UserError, match=rf"^the runs in {directory} .+: Permission denied; "):
                 look()
 
@@ -152,12 +152,10 @@ def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_name
 
     async def main(urls: list[str]) -> None:
         heard: list[OrderResult] = []
-        to = [Receiver(url, BridgeAddress(url)) for url in urls]
+        to = [OrderTarget(url, BridgeAddress(url)) for url in urls]
         giving = asyncio.create_task(give("/robots/stop", "", "", to, heard.append))
         await until(lambda: heard)
-        assert [(result.receiver, result.done, result.text) for result in heard] == [
-            (urls[1], True, "all stand still")
-        ]
+        assert [(result.target, result.done, result.text) for result in heard] == [(urls[1], True, "all stand still")]
         said: list[str] = []
         slow = f"the bridge has not answered yet ({urls[0]}); use the emergency stop"
 
@@ -206,7 +204,7 @@ def test_of_a_bridge_that_answers_it_is_said_what_it_waits_for(
     if order == "/robots/stop":
         monkeypatch.setattr(robot_orders, "_open_calls", one)
     with event_server(answer) as server:
-        to = [Receiver("run-0", BridgeAddress(server.url.rstrip("/")))]
+        to = [OrderTarget("run-0", BridgeAddress(server.url.rstrip("/")))]
         assert [result.text for result in asyncio.run(give(order, "", "", to))] == ["not all"]
     assert capsys.readouterr().err == said
 
@@ -218,7 +216,7 @@ def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that
         return lambda peer: peer.answer("404 Not Found", json.dumps(problem).encode(), form)
 
     async def stop(*servers: EventServer) -> str:
-        to = [Receiver(f"run-{at}", BridgeAddress(each.url.rstrip("/"))) for at, each in enumerate(servers)]
+        to = [OrderTarget(f"run-{at}", BridgeAddress(each.url.rstrip("/"))) for at, each in enumerate(servers)]
         with pytest.raises(UnknownRobotError) as raised:
             await give("/robots/stop", "robt1", "", to)
         return str(raised.value)
@@ -231,10 +229,10 @@ def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that
         assert asyncio.run(stop(one, other)).endswith("(robots: robot1 of run run-0; robot1 of run run-1)")
     with event_server(answering("robot1")) as only:
         assert asyncio.run(stop(only)) == "no"
-        to = [Receiver("run-0", BridgeAddress(only.url.rstrip("/"))), Receiver("run-1", None)]
+        to = [OrderTarget("run-0", BridgeAddress(only.url.rstrip("/"))), OrderTarget("run-1", None)]
         with pytest.raises(UnknownRobotError):  # a run without a bridge can't know it either
             asyncio.run(give("/robots/stop", "robt1", "", to))
-        to[1] = Receiver("run-1", BridgeAddress("http://127.0.0.1:9"))
+        to[1] = OrderTarget("run-1", BridgeAddress("http://127.0.0.1:9"))
         assert [result.done for result in asyncio.run(give("/robots/stop", "robt1", "", to))] == [False]
 
 
@@ -242,10 +240,10 @@ def test_a_robot_may_be_that_of_a_run_of_which_nobody_knows_the_bridge() -> None
     problem = {"type": "urn:dimos-streams:problem:unknown-robot", "detail": "no", "robots": ["robot1"], "status": 404}
     form = "Content-Type: application/problem+json\r\n"
     with event_server(lambda peer: peer.answer("404 Not Found", json.dumps(problem).encode(), form)) as server:
-        known = Receiver("run-0", BridgeAddress(server.url.rstrip("/")))
-        unreadable = Receiver("run-1", None, why_unknown="its record can't be read")
+        known = OrderTarget("run-0", BridgeAddress(server.url.rstrip("/")))
+        unreadable = OrderTarget("run-1", None, why_unknown="its record can't be read")
         (result,) = asyncio.run(give("/robots/stop", "robot2", "", [known, unreadable]))
-    assert (result.receiver, result.done, result.text) == ("run-1", False, "NOT done: its record can't be read")
+    assert (result.target, result.done, result.text) == ("run-1", False, "NOT done: its record can't be read")
 
 
 def test_an_order_that_one_bridge_can_not_read_is_still_given_by_the_others() -> None:
@@ -260,7 +258,7 @@ def test_an_order_that_one_bridge_can_not_read_is_still_given_by_the_others() ->
 
     heard: list[OrderResult] = []
     with event_server(unread) as old, event_server(done) as new:
-        to = [Receiver(each.url, BridgeAddress(each.url.rstrip("/"))) for each in (old, new)]
+        to = [OrderTarget(each.url, BridgeAddress(each.url.rstrip("/"))) for each in (old, new)]
         results = asyncio.run(give("/robots/stop", "", "", to, heard.append))
         with pytest.raises(BadRequestError, match=r"^body\.x: no$"):
             asyncio.run(give("/robots/stop", "", "", to[:1]))

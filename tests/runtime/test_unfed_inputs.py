@@ -37,7 +37,7 @@ async def send_poses(bus: Bus) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_starving_module_says_once_what_is_there_until_something_comes(
+async def test_an_unfed_module_says_once_what_is_there_until_something_comes(
     settled_log: pytest.LogCaptureFixture,
 ) -> None:
     bus = create_bus("memq://")
@@ -53,7 +53,7 @@ async def test_a_starving_module_says_once_what_is_there_until_something_comes(
         await asyncio.sleep(0.1)
         assert harness.module.health == "ok"
         sending.cancel()
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "starvation watch"]
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "unfed input watch"]
 
 
 @pytest.mark.virtual_time
