@@ -128,7 +128,7 @@ def test_a_stop_waits_for_the_bridge_of_a_run_that_lives(
 
     monkeypatch.setattr(BridgeAddress, "_request", post)
     run = record if lives else record.model_copy(update={"pid_started": 1})
-    to = Receiver(run.run_id, BridgeAddress("http://127.0.0.1:9", run=run))
+    to = OrderTarget(run.run_id, BridgeAddress("http://127.0.0.1:9", run=run))
     (result,) = asyncio.run(give("/robots/stop", "", "", [to]))
     assert (result.done, len(asked)) == ((True, 2) if lives else (False, 1))
     assert (f"though run {run.run_id} lives" in to.address._unreachable("x")) is lives  # type: ignore[union-attr]

@@ -83,6 +83,8 @@ class Engine(ABC):
     trouble: str = ""
     """The reason why a transaction failed, until the hub has noted again that it is there, and read who
     its robots are; empty without one."""
+    text_bytes: str
+    """The SQL of the bytes that the text in a column takes, whose name goes into the braces."""
     has_one_writer: bool
     """Whether nobody else writes during a transaction."""
     history: str = ""

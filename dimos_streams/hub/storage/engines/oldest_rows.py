@@ -34,7 +34,7 @@ def first_without_rows(engine: Engine, kept: KeptRange, excess: int) -> int:
     for first in range(kept.first, kept.last + 1, _CHUNK):
         with engine.reading() as db:
             rows = db.rows(
-                "SELECT seq, length(CAST(body AS BLOB)) FROM events WHERE seq >= ? AND seq < ? ORDER BY seq",
+                f"SELECT seq, {engine.text_bytes.format('body')} FROM events WHERE seq >= ? AND seq < ? ORDER BY seq",
                 first, first + _CHUNK,
             )  # fmt: skip
         for seq, size in rows:

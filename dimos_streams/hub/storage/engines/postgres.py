@@ -46,6 +46,7 @@ class PostgresEngine(Engine):
     identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
     numbering = ("SELECT setval('commands_id_seq', greatest(?::bigint, nextval('commands_id_seq') + ?::bigint))",)
     partitioned = " PARTITION BY RANGE (seq)"
+    text_bytes = "pg_column_size({})"
     has_one_writer = False
 
     def __init__(self, url: str, *, partition: int) -> None:
@@ -196,9 +197,9 @@ class PostgresEngine(Engine):
         """See ``Engine``: partitions on the disk, and the records of calls as long as they are, since what other
         records had is used again."""
         with self.transaction() as db:
-            records = "SELECT count(*), coalesce(sum(pg_column_size(record)), 0) FROM calls"
-            ((calls, size),) = db.rows(records)
-            return used_by_partitions(db) + int(calls) * ROW_BYTES + int(size)
+            size = self.text_bytes.format("record")
+            ((calls, taken),) = db.rows(f"SELECT count(*), coalesce(sum({size}), 0) FROM calls")
+            return used_by_partitions(db) + int(calls) * ROW_BYTES + int(taken)
 
     def size(self) -> int:
         """See ``Engine``."""

@@ -36,6 +36,7 @@ class SqliteEngine(Engine):
         "UPDATE sqlite_sequence SET seq = max(?, seq + ?) WHERE name = 'commands'",
     )
     partitioned = ""
+    text_bytes = "length(CAST({} AS BLOB))"
     has_one_writer = True
 
     def __init__(self, path: Path, *, partition: int) -> None:
