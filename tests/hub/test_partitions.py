@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dimos_streams.hub.storage.engines.postgres_partitions import drop_partition, partitions
 from dimos_streams.hub.storage.rows import KeptRange, Retention, RobotBatch, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.helpers import wait_for
@@ -74,6 +76,24 @@ def test_events_are_refused_while_the_oldest_can_not_be_dropped(
     storage.store([_large(upto)])
     assert _trim(storage).last == upto + _AT_ONCE
     assert _size(storage, "events") <= BOUND.max_bytes - 2 * SHARE
+
+
+def test_a_partition_that_another_hub_drops_meanwhile_is_none(storage: HubStorage) -> None:
+    def listed() -> list[int]:
+        with storage.engine.transaction() as db:
+            return [each.first for each in partitions(db)]
+
+    _, *others = listed()
+    waiting = (
+        "SELECT 1 FROM pg_locks JOIN pg_database ON database = pg_database.oid"
+        " WHERE NOT granted AND datname = current_database()"
+    )
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        with storage.engine.transaction() as db:
+            drop_partition(db, partitions(db)[0])
+            asked = threads.submit(listed)
+            wait_for(lambda: db.rows(waiting), timeout_s=30.0)
+        assert asked.result() == others
 
 
 def _shares(storage: HubStorage, count: int) -> Iterator[KeptRange]:
