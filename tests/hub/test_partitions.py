@@ -50,6 +50,34 @@ def test_records_of_calls_that_are_written_anew_take_the_room_of_older_ones(stor
     assert _size(storage, "calls") < 6 * SHARE
 
 
+def test_room_that_is_not_reclaimed_in_time_is_no_trouble(storage: HubStorage) -> None:
+    storage.store([batch(entry(1))])
+    columns = "first_seq, last_seq, closed, robot, record"
+    calls = f"SELECT {columns}, 'c' || at FROM calls, generate_series(2, 3000) AS at"
+    with storage.engine.transaction() as db:
+        db.run(f"INSERT INTO calls ({columns}, call_id) {calls}")
+
+    def reclaim() -> None:
+        with storage.engine.reading() as db:
+            db.rows(
+                "SELECT set_config('vacuum_cost_delay', '100', false), set_config('vacuum_cost_limit', '1', false)"
+            )
+        storage.engine.reclaim()
+
+    def cancel() -> bool:
+        with storage.engine.reading() as db:  # in one transaction the server tells the same again
+            return db.rows(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND state = 'active' AND starts_with(query, 'VACUUM')"
+            ) != []  # fmt: skip
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        asked = threads.submit(reclaim)
+        wait_for(cancel, timeout_s=30.0)
+        asked.result()
+    assert storage.engine.trouble == ""
+
+
 def test_events_are_refused_while_the_oldest_can_not_be_dropped(
     storage: HubStorage, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
