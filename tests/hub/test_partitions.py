@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dimos_streams.hub.storage.engines.postgres_partitions import drop_partition, partitions
 from dimos_streams.hub.storage.rows import KeptRange, Retention, RobotBatch, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.helpers import wait_for
@@ -48,6 +50,34 @@ def test_records_of_calls_that_are_written_anew_take_the_room_of_older_ones(stor
     assert _size(storage, "calls") < 6 * SHARE
 
 
+def test_room_that_is_not_reclaimed_in_time_is_no_trouble(storage: HubStorage) -> None:
+    storage.store([batch(entry(1))])
+    columns = "first_seq, last_seq, closed, robot, record"
+    calls = f"SELECT {columns}, 'c' || at FROM calls, generate_series(2, 3000) AS at"
+    with storage.engine.transaction() as db:
+        db.run(f"INSERT INTO calls ({columns}, call_id) {calls}")
+
+    def reclaim() -> None:
+        with storage.engine.reading() as db:
+            db.rows(
+                "SELECT set_config('vacuum_cost_delay', '100', false), set_config('vacuum_cost_limit', '1', false)"
+            )
+        storage.engine.reclaim()
+
+    def cancel() -> bool:
+        with storage.engine.reading() as db:  # in one transaction the server tells the same again
+            return db.rows(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND state = 'active' AND starts_with(query, 'VACUUM')"
+            ) != []  # fmt: skip
+
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        asked = threads.submit(reclaim)
+        wait_for(cancel, timeout_s=30.0)
+        asked.result()
+    assert storage.engine.trouble == ""
+
+
 def test_events_are_refused_while_the_oldest_can_not_be_dropped(
     storage: HubStorage, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +104,24 @@ def test_events_are_refused_while_the_oldest_can_not_be_dropped(
     storage.store([_large(upto)])
     assert _trim(storage).last == upto + _AT_ONCE
     assert _size(storage, "events") <= BOUND.max_bytes - 2 * SHARE
+
+
+def test_a_partition_that_another_hub_drops_meanwhile_is_none(storage: HubStorage) -> None:
+    def listed() -> list[int]:
+        with storage.engine.transaction() as db:
+            return [each.first for each in partitions(db)]
+
+    _, *others = listed()
+    waiting = (
+        "SELECT 1 FROM pg_locks JOIN pg_database ON database = pg_database.oid"
+        " WHERE NOT granted AND datname = current_database()"
+    )
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        with storage.engine.transaction() as db:
+            drop_partition(db, partitions(db)[0])
+            asked = threads.submit(listed)
+            wait_for(lambda: db.rows(waiting), timeout_s=30.0)
+        assert asked.result() == others
 
 
 def _shares(storage: HubStorage, count: int) -> Iterator[KeptRange]:

@@ -187,10 +187,12 @@ class PostgresEngine(Engine):
 
     def reclaim(self) -> None:
         """See ``Engine``: of the records of calls, which are written anew with each event that changes them; the
-        server itself looks a minute later, and events go with their partitions."""
+        server itself looks a minute later, and events go with their partitions. What takes longer than a statement
+        may is left to it."""
         with self._begun() as db:
             db.connection.execute("COMMIT")  # in a transaction it can't be done
-            db.connection.execute("VACUUM (SKIP_LOCKED) calls")
+            with contextlib.suppress(self._psycopg.errors.QueryCanceled):
+                db.connection.execute("VACUUM (SKIP_LOCKED) calls")
             db.connection.execute("BEGIN")
 
     def used(self) -> int:

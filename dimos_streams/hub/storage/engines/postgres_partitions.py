@@ -20,12 +20,12 @@ class Partition(NamedTuple):
 
 
 def partitions(db: Transaction) -> list[Partition]:
-    """All of them, oldest first."""
+    """All of them, oldest first. The server has no bounds of one that another hub drops meanwhile."""
     found = db.rows(
         "SELECT relname, pg_get_expr(relpartbound, oid) FROM pg_class"
         " WHERE oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'events'::regclass)"
     )
-    bounds = [Partition(name, *(int(part) for part in bound.split("'")[1::2])) for name, bound in found]
+    bounds = [Partition(name, *(int(part) for part in bound.split("'")[1::2])) for name, bound in found if bound]
     return sorted(bounds, key=lambda each: each.first)
 
 
