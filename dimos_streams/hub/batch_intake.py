@@ -120,7 +120,7 @@ class BatchIntake:
             self._keep_pace(sum(len(batch.entries) for batch, _ in group), clock.monotonic() - began)
 
     def _keep_pace(self, entries: int, took: float) -> None:
-        """Note how long a transaction of so many entries has taken."""
+        """Note how long a transaction of ``entries`` entries has taken."""
         if self._holds_up_orders and took > _LONGEST_S:
             self._most = max(int(entries * _LONGEST_S / took), min(_LEAST, _MOST))
         elif entries >= self._most:

@@ -19,7 +19,7 @@ def share_of(max_bytes: int) -> int:
 
 
 def to_keep(engine: Engine, kept: KeptRange, max_bytes: int) -> KeptRange | None:
-    """The part of a range that is to be kept so that it takes less, where it takes too much of so many bytes; None
+    """The part of a range that is to be kept so that it takes less, where it takes too much of ``max_bytes``; None
     for all of it. Ask again once the rest is dropped: how much that gives is known then."""
     most = _most(max_bytes)
     if kept.first > kept.last or not is_used(engine, most):
@@ -29,12 +29,12 @@ def to_keep(engine: Engine, kept: KeptRange, max_bytes: int) -> KeptRange | None
 
 
 def is_near(engine: Engine, max_bytes: int) -> bool:
-    """True if the whole database takes so much of so many bytes that something may have to go."""
+    """True if the whole database takes so much of ``max_bytes`` that something may have to go."""
     return engine.size() > _most(max_bytes)
 
 
 def is_used(engine: Engine, size: int) -> bool:
-    """True if what is stored takes more than so many bytes. What a whole database takes is known faster."""
+    """True if what is stored takes more than ``size`` bytes. What a whole database takes is known faster."""
     return engine.size() > size and engine.used() > size
 
 

@@ -51,7 +51,7 @@ class EventSequence:
         return KeptRange(first, last)
 
     def take(self, db: Transaction, count: int) -> tuple[int, int]:
-        """Give so many numbers; return the last of them, and the version of the tables. Nobody else is given any
+        """Give ``count`` numbers; return the last of them, and the version of the tables. Nobody else is given any
         before the transaction ends."""
         given = "UPDATE fleet SET last_seq = last_seq + ? RETURNING last_seq, schema_version"
         last, version = db.rows(given, count)[0]

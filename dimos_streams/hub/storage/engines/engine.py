@@ -101,7 +101,8 @@ class Engine(ABC):
         return
 
     def check_connections(self, needed: int) -> None:
-        """Raise ``UserError`` if the database does not let a hub have so many connections at a time; a file does."""
+        """Raise ``UserError`` if the database does not let a hub have ``needed`` connections at a time;
+        a file does."""
         return
 
     @abstractmethod
@@ -135,7 +136,7 @@ class Engine(ABC):
         return
 
     def end_partition(self, size: int) -> None:
-        """End the partition that is being filled if it takes more than so many bytes; rows of a file are dropped one
+        """End the partition that is being filled if it takes more than ``size`` bytes; rows of a file are dropped one
         by one."""
         return
 
@@ -145,8 +146,8 @@ class Engine(ABC):
 
     @abstractmethod
     def first_without(self, kept: KeptRange, excess: int) -> int:
-        """The first number that is kept if the oldest events go that take so many bytes, or one partition; that which
-        is kept already if none can go."""
+        """The first number that is kept if the oldest events go that take ``excess`` bytes, or one partition; that
+        which is kept already if none can go."""
 
     @abstractmethod
     def drop_before(self, seq: int) -> None:

@@ -30,7 +30,7 @@ def drop_rows_before(engine: Engine, seq: int) -> None:
 
 
 def first_without_rows(engine: Engine, kept: KeptRange, excess: int) -> int:
-    """The first number that is kept if the oldest events go that take so many bytes."""
+    """The first number that is kept if the oldest events go that take ``excess`` bytes."""
     for first in range(kept.first, kept.last + 1, _CHUNK):
         with engine.reading() as db:
             rows = db.rows(

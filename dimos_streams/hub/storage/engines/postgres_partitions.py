@@ -38,7 +38,7 @@ def add_partition(db: Transaction, first: int, behind: int) -> None:
 
 
 def filled_partition(db: Transaction, size: int) -> Partition | None:
-    """The one that is being filled, if it takes more than so many bytes; as it will be if it ends with the newest
+    """The one that is being filled, if it takes more than ``size`` bytes; as it will be if it ends with the newest
     number."""
     ((last,),) = db.rows("SELECT last_seq FROM fleet")
     for each in partitions(db):
@@ -49,8 +49,8 @@ def filled_partition(db: Transaction, size: int) -> Partition | None:
 
 
 def end_filled_partition(db: Transaction, size: int) -> None:
-    """End the one that is being filled with the newest number, if it takes more than so many bytes; another one takes
-    the rest of its range. Nobody reads or stores events meanwhile: the server looks through what is in it."""
+    """End the one that is being filled with the newest number, if it takes more than ``size`` bytes; another one
+    takes the rest of its range. Nobody reads or stores events meanwhile: the server looks through what is in it."""
     _wait_briefly(db)
     db.run("LOCK TABLE ONLY events IN ACCESS EXCLUSIVE MODE")
     ended = filled_partition(db, size)
