@@ -30,7 +30,7 @@ class FoxgloveConfig(ModuleConfig):
     """Settings for the viewers' address, and for what viewers may do."""
 
     host: str = "127.0.0.1"
-    """The address to serve on; others than this machine's need a token."""
+    """The address to serve on. Anything but loopback needs a token."""
     port: int = Field(DEFAULT_PORT, ge=0, le=65535)
     """The port to serve on; 0 takes any free one."""
     services: bool = True
