@@ -46,7 +46,7 @@ def skill_warnings(
     vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():
         spec = specs[name]
-        with contextlib.suppress(UserError):  # a config that is none is a problem of its own
+        with contextlib.suppress(UserError):  # an invalid config is a problem of its own
             config = module_config(spec, cls)
             warnings = reported_faults(spec, cls, "skill_warnings", config, name, infos)
             if isinstance(warnings, Problem):
