@@ -116,9 +116,10 @@ def include(
 
     The changes are made in this order: ``without`` leaves modules out, ``replace`` puts others in their place,
     ``types`` gives modules another class and leaves the rest as it is, ``processes`` gives them other process labels,
-    ``remap`` (``{"follow.cmd_vel": "skill_vel"}``) gives streams other topics, ``set`` (``{"follow.distance_m": 1.2}``,
-    ``{"patrol.waypoints.0": …}``) gives settings other values, and ``namespace`` is put before all names. Modules are
-    called as they are inside ``other``. Raises ``UserError`` for names and values that ``other`` can't have.
+    ``remap`` (``{"follow.cmd_vel": "skill_vel"}``) gives streams other topics, ``set``
+    (``{"follow.distance_m": 1.2}``, ``{"patrol.waypoints.0": …}``) gives settings other values, and ``namespace`` is
+    put before all names. Modules are called as they are inside ``other``. Raises ``UserError`` for names and values
+    that ``other`` can't have.
     """
     check_blueprint(other, "include(…)")
     check_replacements(replace or {})
