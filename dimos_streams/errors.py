@@ -160,7 +160,8 @@ class SettingsError(UserError, SkillError):
 class CallRejectedError(SkillError):
     """Raised when a call was refused before it began: a resource is taken, or a duplicate is not allowed.
 
-    ``holder`` is the call in the way, and ``resource`` what it holds; a duplicate is in the way without one.
+    ``holder`` is the id of the call in the way, empty if none is, and ``resource`` is what that call holds, empty
+    where the call is in the way as a duplicate.
     """
 
     def __init__(self, message: str, *, holder: str = "", resource: str = "") -> None:

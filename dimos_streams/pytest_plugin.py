@@ -208,35 +208,17 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         record: str | Path | None = None,
         **more: Any,
     ) -> MissionRun:
+        from dimos_streams.testing.blueprint_files import found_from
         from dimos_streams.testing.mission import MissionRun
 
         log = tmp_path / f"run-{next(numbers)}.lcmlog"
         if isinstance(blueprint, str | Path):
-            blueprint = _found_from(request.path.parent, str(blueprint))
+            blueprint = found_from(request.path.parent, str(blueprint))
         run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
         runs.append(_Recorded(run, None if record is None else request.path.parent / record))
         return run
 
     return make
-
-
-def _found_from(folder: Path, reference: str) -> str:
-    """The reference to a blueprint as the working directory has it, from a test's folder. Raises ``UserError`` for a
-    file that is in neither."""
-    from dimos_streams.blueprint.load import is_path
-    from dimos_streams.common.process.disk import real_path
-    from dimos_streams.documents.document import display_path, documents_beside
-    from dimos_streams.errors import UserError, suggest
-
-    beside, path = folder / reference, Path(reference)
-    if beside.is_file():
-        return str(beside)
-    if is_path(reference) and not path.exists():
-        places = dict.fromkeys(display_path(real_path(place)) for place in (beside, path))
-        names = documents_beside(beside) + documents_beside(path)
-        near = suggest(path.name, names, before=reference.removesuffix(path.name))
-        raise UserError(f"there is no blueprint file {' or '.join(map(repr, places))}{near}")
-    return reference
 
 
 @pytest.fixture
@@ -262,13 +244,14 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         from dimos_streams.regression.replay import ReplayOptions
         from dimos_streams.regression.replay import replay as replay_log
         from dimos_streams.regression.replay_command import replay_command
+        from dimos_streams.testing.blueprint_files import found_from
 
         if isinstance(modules, str) or not isinstance(modules, Iterable):
             pytest.fail(f"modules are a list of names: replay({str(log)!r}, [{modules!r}])", False)
         path = _kept_recording(request, log)
         found: str | None = None
         if isinstance(blueprint, str | Path):
-            found = _found_from(request.path.parent, str(blueprint))
+            found = found_from(request.path.parent, str(blueprint))
             blueprint = resolve(found)
         chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, blueprint=blueprint, **options)
         with collecting_seldom():

@@ -50,6 +50,8 @@ This page is made of the modules' code, by `python -m docs.make_settings`.
 """
 _LONGEST = 40
 """Maximum length of a default that is shown, in characters."""
+_COMPUTED = object()
+"""Stands for a value that is computed where the module runs."""
 
 
 class SettingRow(NamedTuple):
@@ -64,7 +66,7 @@ class _Field(NamedTuple):
     name: str
     annotation: Any
     default: Any
-    """``...`` if it has none."""
+    """``...`` if it has none, ``_COMPUTED`` if it may be another one on each machine."""
     meaning: str
 
 
@@ -113,6 +115,8 @@ def _fields(kind: type) -> Iterator[_Field]:
     if issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
             default = ... if field.is_required() else field.get_default(call_default_factory=True)
+            if inspect.isfunction(field.default_factory) and not isinstance(default, BaseModel):
+                default = _COMPUTED
             yield _Field(name, field.annotation, default, _text(described.get(name)))
     elif dataclasses.is_dataclass(kind):
         types = typing.get_type_hints(kind, include_extras=True)
@@ -138,8 +142,8 @@ def _described(kind: type) -> Mapping[str, str]:
 
 
 def _shown(default: object) -> str:
-    if default is None or default is ...:
-        return "required" if default is ... else "none"
+    if default is None or default is ... or default is _COMPUTED:
+        return "none" if default is None else "required" if default is ... else "computed"
     if isinstance(default, BaseModel) or dataclasses.is_dataclass(default):
         return ""
     text = json.dumps(default, default=str, ensure_ascii=False)

@@ -39,7 +39,7 @@ _REMEMBERED = 1000
 """The largest number of calls that can be taken back."""
 _FAR_M = 100_000.0
 Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
-"""A coordinate in metres; a point that is farther away is a mistake, and no arithmetic of paths holds there."""
+"""A coordinate in metres. A point farther away is taken for a mistake: paths can't be computed there."""
 
 
 class DriveConfig(HullConfig):
@@ -50,23 +50,23 @@ class DriveConfig(HullConfig):
     max_turn: Annotated[float, Live] = Field(1.2, gt=0.0)
     """The greatest turning speed, in rad/s."""
     tolerance_m: Annotated[float, Live] = Field(0.05, gt=0.0)
-    """The distance, in metres, from the end of a move at which it is done; a fifth of what is asked for, if that is
+    """The distance, in metres, from its goal at which a move is done; a fifth of the distance asked for, if that is
     less."""
     tolerance_deg: Annotated[float, Live] = Field(2.0, gt=0.0)
-    """The angle, in degrees, from the end of a turn at which it is done; a fifth of what is asked for, if that is
+    """The angle, in degrees, from its goal at which a turn is done; a fifth of the angle asked for, if that is
     less."""
     blocked_after_s: Annotated[float, Live] = Field(3.0, gt=0.0)
-    """The time, in seconds, without progress after which a motion is blocked."""
+    """The time, in seconds, without progress after which a motion counts as blocked."""
     arrived_m: Annotated[float, Live] = Field(0.1, gt=0.0)
-    """The distance, in metres, from a point at which the robot is there."""
+    """The distance, in metres, from a point at which the robot has arrived."""
     no_nearer_after_s: Annotated[float, Live] = Field(12.0, gt=0.0)
-    """The time, in seconds, without getting nearer to a point after which the way there ends."""
+    """The time, in seconds, without getting nearer to a point after which the robot gives up going there."""
     sidestep_m: Annotated[float, Live] = Field(0.4, ge=0.0)
     """The distance, in metres, to go aside when the way to a point is blocked."""
     sidesteps: Annotated[int, Live] = Field(3, ge=0)
     """Maximum number of sidesteps before the robot gives up."""
     odom_timeout_s: float = Field(0.5, gt=0.0)
-    """The age, in seconds, from which odometry ends a motion."""
+    """The time, in seconds, without odometry after which a motion fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Drive(Module):
         Args:
             x: Metres, in the odom frame.
             y: Metres, in the odom frame.
-            timeout_s: Give up after so many seconds.
+            timeout_s: Seconds after which to give up.
         """
         async with self._motion(call, f"going to ({x:g}, {y:g})") as motion:
             try:

@@ -108,11 +108,12 @@ class Motion:
         self._module.odom.release(self._reader)
 
     async def straight(self, distance: float) -> Covered:
-        """Go ahead, or back, on a straight line of so many metres, however few they are."""
+        """Go ahead, or back where it is negative, on a straight line of that length in metres, however short it
+        is."""
         return await self._straight(distance, min(self._config.tolerance_m, abs(distance) * SMALL))
 
     async def turn(self, angle: float) -> Covered:
-        """Turn on the spot by so many radians, however few they are, also by more than a full turn."""
+        """Turn on the spot by that angle in radians, however small it is; it may be more than a full turn."""
         return await self._turn(angle, min(self._tolerance, abs(angle) * SMALL))
 
     async def back_to(self, start: Pose) -> Covered:

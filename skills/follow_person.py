@@ -43,11 +43,11 @@ class FollowPersonConfig(HullConfig):
     max_turn: Annotated[float, Live] = Field(1.5, gt=0.0)
     """The greatest turning speed, in rad/s."""
     distance_gain: Annotated[float, Live] = Field(1.2, gt=0.0)
-    """The speed, in m/s, for each metre that the person is too far."""
+    """The speed, in m/s, for each metre that the person is too far away."""
     bearing_gain: Annotated[float, Live] = Field(2.0, gt=0.0)
-    """The turning speed, in rad/s, for each radian that the person is aside."""
+    """The turning speed, in rad/s, for each radian that the person is to the side."""
     motion_gain: Annotated[float, Live] = Field(0.9, ge=0.0, le=1.0)
-    """The share of the person's own motion that is matched."""
+    """The share of the person's own velocity that the robot takes on at once."""
     first_look_s: float = Field(3.0, ge=0.0)
     """The time, in seconds, to look ahead before turning to search."""
     search_s: Annotated[float, Live] = Field(12.0, ge=0.0)
@@ -55,13 +55,13 @@ class FollowPersonConfig(HullConfig):
     search_turn: Annotated[float, Live] = Field(0.7, gt=0.0)
     """The turning speed while searching, in rad/s."""
     look_back_s: Annotated[float, Live] = Field(2.0, ge=0.0)
-    """The time, in seconds, to face where the person was last seen."""
+    """The time, in seconds, to face where the person was last seen, before turning on to search."""
     lost_after_s: Annotated[float, Live] = Field(1.0, gt=0.0)
-    """The time, in seconds, unseen after which the person is lost."""
+    """The time, in seconds, without a sighting after which the person counts as lost."""
     frozen_after_s: float = Field(1.0, gt=0.0)
-    """The time, in seconds, without a new frame after which the camera is frozen."""
+    """The time, in seconds, without a new frame after which the camera counts as frozen."""
     give_up_after_s: Annotated[float, Live] = Field(10.0, gt=0.0)
-    """The time, in seconds, after which a call ends whose person is lost, or whose camera is frozen."""
+    """The time, in seconds, for which the person may be lost or the camera frozen; then the call fails."""
 
 
 class FollowPerson(Module):
@@ -108,7 +108,7 @@ class FollowPerson(Module):
 
         Args:
             description: What the person looks like, e.g. "the man in the red shirt".
-            timeout_s: Stop following after so many seconds.
+            timeout_s: Seconds after which to stop following.
         """
         with self._calls.running(call, f"following {description}"):
             try:

@@ -103,7 +103,7 @@ class LookOut(Module):
 
         Args:
             descriptions: What to look out for, e.g. ["a man in red", "somebody with a hat"]; any of them ends it.
-            timeout_s: Give up after so many seconds.
+            timeout_s: Seconds after which to give up.
             confidence: How sure the detector must be, 0 to 1. Leave it out unless there is a reason.
             then: A skill to start on a match, e.g. {"skill": "follow_person", "arguments":
                 {"description": "$label"}}.

@@ -48,7 +48,7 @@ class PatrolConfig(ModuleConfig):
     return_home: bool = True
     """Whether the round ends where it began."""
     leg_timeout_s: Annotated[float, Live] = Field(60.0, gt=0.0)
-    """Maximum time, in seconds, to a way-point, not counting holds; then the next one is gone to."""
+    """Maximum time, in seconds, to a way-point, not counting holds; then the robot goes on to the next one."""
     watch_for: tuple[Description, ...] = Field(("person",), min_length=1)
     """The descriptions of whom to watch for, if a call has none."""
     confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0)

@@ -50,7 +50,7 @@ class Patrolling:
         return self._module.config
 
     async def run(self, rounds: int) -> PatrolReport:
-        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached, and
+        """Go that number of rounds. Raises ``SkillError`` after one in which no way-point could be reached, and
         ``DisobedienceError`` as soon as the robot does the opposite of what it is told."""
         home = (await self._first_pose()).position
         points = [complex(x, y) for x, y in self._config.waypoints]

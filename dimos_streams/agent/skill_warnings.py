@@ -76,7 +76,7 @@ def _lacking(skill: SkillInfo, argument: str, pattern: Mapping[str, Any]) -> lis
 def called_like_tools(skills: Iterable[SkillInfo], tools: Container[str]) -> str:
     """Return a warning if skills that an agent gets are called like tools of its own; empty if none is."""
     names = ", ".join(sorted(skill.name for skill in skills if skill.name in tools))
-    return f"its model can't call these skills: {names}; tools of the agent are called so" if names else ""
+    return f"its model can't call these skills: {names}; the agent's own tools have these names" if names else ""
 
 
 def too_many(most: int | None, skills: int, own: int) -> str:

@@ -131,7 +131,7 @@ def _judged_at(spec: ModuleSpec, *path: str) -> str:
 
 
 def _file(source: str) -> str:
-    """The file of a line; what is none, as a command line, as it is."""
+    """The file of a source such as ``"file:line"``; any other source, such as the command line, as it is."""
     return source.rpartition(":")[0] or source
 
 
@@ -244,7 +244,8 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
 
 
 def _meant(spec: ModuleSpec, expected: type[ModuleConfig], path: Sequence[str]) -> str:
-    """The settings that may be meant by one that there is not: of its name elsewhere, or else like it beside it."""
+    """The settings that may be meant by an unknown one: those of its name elsewhere in the config, or else those
+    beside it with a similar name."""
     if elsewhere := [f"{spec.name}.{place}" for place in paths_called(expected, path[-1])]:
         return did_you_mean(elsewhere)
     names = fields_at(expected, path[:-1])

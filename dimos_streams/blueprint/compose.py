@@ -48,8 +48,8 @@ def blueprint(
 ) -> Blueprint:
     """Put modules and whole blueprints together; ``machines`` has names of modules by the machine on which they run.
 
-    Raises ``UserError`` for what is no part, if two modules have the same name, for a ``delivery`` other than
-    ``"reliable"`` and ``"latest"``, and for a machine's module that there is not.
+    Raises ``UserError`` for anything that is not a part, for two modules of the same name, for a ``delivery`` other
+    than ``"reliable"`` and ``"latest"``, and for an unknown module of a machine.
     """
     check_parts(name, parts)
     for machine, names in (machines or {}).items():
@@ -114,10 +114,12 @@ def include(
 ) -> Blueprint:
     """A blueprint, or what ``resolve`` finds for a reference, changed for use inside another one.
 
-    First go the modules that ``without`` names; ``replace`` puts others in the place of some, ``types`` gives
-    some another class with all else as it was, ``processes`` other labels of processes. ``remap`` has
-    keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the
-    names that modules have inside ``other``. Raises ``UserError``.
+    The changes are made in this order: ``without`` leaves modules out, ``replace`` puts others in their place,
+    ``types`` gives modules another class and leaves the rest as it is, ``processes`` gives them other process labels,
+    ``remap`` (``{"follow.cmd_vel": "skill_vel"}``) gives streams other topics, ``set``
+    (``{"follow.distance_m": 1.2}``, ``{"patrol.waypoints.0": …}``) gives settings other values, and ``namespace`` is
+    put before all names. Modules are called as they are inside ``other``. Raises ``UserError`` for names and values
+    that ``other`` can't have.
     """
     check_blueprint(other, "include(…)")
     check_replacements(replace or {})

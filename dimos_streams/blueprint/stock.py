@@ -65,13 +65,13 @@ def _there(folder: Path | None, name: str) -> str:
 
 
 def _not_installed(folders: Iterable[Path], name: str) -> str:
-    """Return what is to be done for a name that a package of ``folders`` registers where it is installed."""
+    """Return how to install the package in one of ``folders`` that would register a name; empty if none would."""
     for folder in folders:
         project = folder / "pyproject.toml"
         try:
             found: Any = tomllib.loads(project.read_text(encoding="utf-8"))
             found["project"]["entry-points"][GROUP][name]
-        except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is not as such a file is
+        except (OSError, ValueError, LookupError, TypeError):  # no such file, or it does not register the name
             continue
         why = f"the package of {project} registers it, and is not installed here"
         return f": {why}: `pip install --editable {shlex.quote(str(folder))}`"

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli import exit_codes
+from dimos_streams.cli.option_groups.help_paragraphs import help_of
 from dimos_streams.cli.option_groups.home_paths import with_home_paths
 from dimos_streams.cli.option_groups.ungrouped import ungrouped
 from dimos_streams.cli.option_groups.whole_texts import with_whole_texts
@@ -101,18 +102,20 @@ def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
     named = [command for command in _COMMANDS if command.name == first]
     for command in named if named or first == _VERSION else _COMMANDS:
         command.add_to(app)
-    _prepare_values_of(app)
+    _prepare_commands_of(app)
     return app
 
 
-def _prepare_values_of(app: typer.Typer) -> None:
-    """Have all commands refuse texts that are not UTF-8, and find paths in the user's directory."""
+def _prepare_commands_of(app: typer.Typer) -> None:
+    """Have all commands refuse texts that are not UTF-8, find paths in the user's directory, and have their help
+    wrapped at the terminal's width."""
     for command in app.registered_commands:
         if command.callback is not None:
+            command.help = command.help or help_of(command.callback.__doc__)
             command.callback = with_home_paths(with_whole_texts(command.callback))
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _prepare_values_of(group.typer_instance)
+            _prepare_commands_of(group.typer_instance)
 
 
 def _show_version(wanted: bool) -> None:

@@ -163,7 +163,8 @@ class SseClient:
                 self.stop()
 
     async def _begun(self, handoff: Handoff[SseEvent]) -> bool:
-        """Start the thread, and try again while there is none to be had; return False if that was stopped."""
+        """Start the thread, and try again while the system has none; return False if the client was stopped
+        meanwhile."""
         while True:
             try:
                 self._start(handoff.put, handoff.end)

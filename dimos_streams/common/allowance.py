@@ -22,7 +22,7 @@ class Allowance:
         return True
 
     def has(self, amount: float = 1.0) -> bool:
-        """Return whether so much could be used now."""
+        """Return whether that amount could be used now."""
         era, now = clock.era(), clock.monotonic()
         if era != self._era or not self._at <= now:  # at the first time, or under another loop's clock
             self._era, self._left, self._at = era, self._limit, now

@@ -97,8 +97,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _picture(item: Mapping[str, Any]) -> Picture | None:
-    """The picture in an item of MCP, or in one of the form that dimos' own pictures have; None for what is none,
-    whatever it is said to be: a model's server would refuse it, and all pictures from then on."""
+    """The picture in an item of MCP, or in one of the form that dimos' own pictures have; None for data that is no
+    picture, whatever its type says: a model's server would refuse it, and every later request with it."""
     kind, data = item.get("mimeType"), item.get("data")
     url = item.get("image_url")
     if isinstance(url, dict) and isinstance(url.get("url"), str) and url["url"].startswith("data:"):

@@ -68,15 +68,15 @@ class DimosSkillsConfig(ModuleConfig):
     tools: Patterns = ("*", "!agent_send")
     """The tools that become skills."""
     still: Patterns = ()
-    """The tools that move nothing; every other one may move the robot."""
+    """The tools that move nothing; every other one is taken to move the robot."""
     read_only: Patterns = ()
-    """Those of them that change nothing anywhere."""
+    """Those of the tools in `still` that change nothing anywhere."""
     streams: Patterns = ("look_out_for",)
-    """The tools that go on after their answer, besides those that say so."""
+    """The tools that go on after their answer, besides those that say so themselves."""
     stops: dict[str, str] = Field(default_factory=dict)
-    """The tools, and the tool that ends each, empty for none; `stop_x` ends `x`."""
+    """The tool that ends a tool, by that tool's name, empty for none; by default `stop_x` ends `x`."""
     resource: str = Field(BASE, pattern="^[A-Za-z0-9_]{1,40}$")
-    """The resource that a tool holds that may move the robot."""
+    """The resource that a tool holds if it may move the robot."""
     answer_s: _Seconds = 120.0
     """Maximum time, in seconds, for a tool to answer."""
     longest_s: _Seconds = 3600.0

@@ -72,7 +72,7 @@ StreamId = Annotated[str, Field(pattern=STREAM_ID)]
 ProcessId = Annotated[str, Field(pattern=STREAM_ID)]
 """The random name that a robot's process gives to itself when it begins."""
 Whole = Annotated[int, Field(strict=True)]
-"""An integer of JSON: ``"2"``, ``2.0`` and ``true`` are none."""
+"""An integer of JSON: ``"2"``, ``2.0`` and ``true`` are refused."""
 Offset = Annotated[Whole, Field(ge=1, le=MAX_OFFSET)]
 CommandId = Offset
 """The number that a hub has given to a command, see ``Command.id``."""

@@ -14,9 +14,9 @@ from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, MessageError, UserError
 from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
-from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.channels import Channels
 from dimos_streams.foxglove.conversion.message_views import MessageViews
+from dimos_streams.foxglove.door.admission import AdmissionRules
 from dimos_streams.foxglove.feed import ChannelFeed
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
@@ -30,7 +30,7 @@ class FoxgloveConfig(ModuleConfig):
     """Settings for the viewers' address, and for what viewers may do."""
 
     host: str = "127.0.0.1"
-    """The address to serve on; others than this machine's need a token."""
+    """The address to serve on. Anything but loopback needs a token."""
     port: int = Field(DEFAULT_PORT, ge=0, le=65535)
     """The port to serve on; 0 takes any free one."""
     services: bool = True

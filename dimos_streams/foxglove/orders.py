@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
-from dimos_streams.foxglove.arrivals import HasLeft, stays
+from dimos_streams.foxglove.door.arrivals import HasLeft, stays
 from dimos_streams.foxglove.order_line import OrderLine, stops
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView

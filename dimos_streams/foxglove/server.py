@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.common.process.threads import see_out
 from dimos_streams.errors import UserError
-from dimos_streams.foxglove.admission import AdmissionRules
-from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.channels import Channels
-from dimos_streams.foxglove.door import ViewerDoor
+from dimos_streams.foxglove.door.admission import AdmissionRules
+from dimos_streams.foxglove.door.arrivals import Arrivals
+from dimos_streams.foxglove.door.viewer_door import ViewerDoor
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.services import services_of
 

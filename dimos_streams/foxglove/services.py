@@ -13,7 +13,7 @@ from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.foxglove.arrivals import Arrivals, split_number
+from dimos_streams.foxglove.door.arrivals import Arrivals, split_number
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, OrderRequest, ViewerOrder
 
 if TYPE_CHECKING:

@@ -160,7 +160,7 @@ def _is_generated(path: Path) -> bool:
 
 
 def _is_somebodys(path: Path) -> bool:
-    """Return whether a file is none that was made here, and no empty one. A link is none, wherever it leads: the
+    """Return whether a file was not made here and is not empty. A link counts as somebody's, wherever it leads: the
     folder may be a stranger's, and what is written through its links is not in it."""
     if path.is_symlink():
         return True

@@ -24,7 +24,7 @@ _MARKER = re.compile(rb"\xff[^\xff]")
 _SIZED = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of JPEG that begin a frame, which has a size."""
 _BARE = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
-"""Markers behind which no length stands; 0 is none."""
+"""Markers behind which no length stands; 0 is no marker."""
 _SCAN, _END = 0xDA, 0xD9
 _MAX_SEGMENTS = 1000
 _WEBP = re.compile(

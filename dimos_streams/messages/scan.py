@@ -45,7 +45,7 @@ def why_blind(scan: LaserScan) -> str:
 
 
 def hits(scan: LaserScan, within: float = math.inf) -> list[complex]:
-    """Return the points that a scan that is not blind has hit, as far as they are within so many metres."""
+    """Return the points that a scan that is not blind has hit within that distance in metres."""
     nearest, farthest = nearest_measured(scan), min(scan.range_max, within)
     rays = _rays(len(scan.ranges), scan.angle_min, scan.angle_increment)
     return [

@@ -17,8 +17,8 @@ MAX_BYTES = 256_000_000
 
 def keep_picture(run_dir: Path, name: str, data: bytes) -> Path:
     """Write a picture into a run's directory, and remove the oldest ones for which there is no more room; return its
-    path. Whoever reads there while another thread keeps the same picture finds all of it. Raises ``MessageError`` for
-    one that would cost whoever shows it too much, and ``OSError``."""
+    path. A reader never finds half a picture, even while another thread writes the same one. Raises ``MessageError``
+    for a picture that would take too much memory to be shown, and ``OSError``."""
     check_claim(data)
     path = run_dir / PICTURES / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def keep_picture(run_dir: Path, name: str, data: bytes) -> Path:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError:
-        temporary.unlink(missing_ok=True)  # half a picture is none
+        temporary.unlink(missing_ok=True)  # half a picture is of no use
         raise
     _remove_oldest(path)
     return path

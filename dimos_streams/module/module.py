@@ -42,18 +42,20 @@ class Module:
     """Python modules that it always imports, but only while it runs: a process that forks many workers imports them
     once before it forks."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
-    """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
+    """Outputs that may share their channel with other modules' outputs, because something else, such as a lease,
+    keeps them from publishing at once."""
     exclusive_outputs: ClassVar[frozenset[str]] = frozenset()
-    """Outputs on whose channel no other module may publish: all of it has to pass this one."""
+    """Outputs on whose channel no other module may publish, since all of its messages have to pass this module."""
 
     stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Outputs whose messages carry the stamps of an input: the first of these inputs that is wired."""
+    """The inputs whose stamps an output's messages carry, by output: of several the first that is wired."""
 
     sees_channels: ClassVar[bool] = False
     """True if its context has the channels of the whole run: for modules that show whatever there is."""
 
     one_per_bus: ClassVar[bool] = False
-    """True if it does its work for the whole bus, so that a second one would do it again: ``check`` refuses that."""
+    """True if it does its work for the whole bus, so that a second such module would do it twice: ``check`` refuses a
+    blueprint with two."""
 
     skills_vary: ClassVar[bool] = False
     """True if it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of

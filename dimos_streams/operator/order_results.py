@@ -79,7 +79,7 @@ def is_done(closed: ToolEvent) -> bool:
 
 
 def _read(report: type[T], result: Any) -> T | None:
-    """Return the report that a result is, or None if it is none."""
+    """Return a result as the report that it should be, or None if it is no such report."""
     try:
         return report.model_validate(result)
     except ValidationError:

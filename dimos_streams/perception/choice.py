@@ -68,7 +68,9 @@ def faults_of(config: DetectorConfig) -> Iterator[ConfigFault]:
         if fault:
             yield ConfigFault(("options",), fault)
     elif config.options:
-        text = f"options are for a backend of one's own; those of {config.backend!r} are in {config.backend!r}"
+        text = (
+            f"options are for a detector class of your own; settings of {config.backend!r} are in `{config.backend}`"
+        )
         yield ConfigFault(("options",), text)
 
 

@@ -30,7 +30,7 @@ class SegmentationSettings:
     __pydantic_config__ = _CONFIG
 
     min_pixels: Annotated[int, Field(ge=1)] = 12
-    """The number of pixels of the instance image that must show of a thing."""
+    """The least number of pixels of the instance image that a thing must cover to be detected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +40,19 @@ class HogSettings:
     __pydantic_config__ = _CONFIG
 
     threshold: float = -0.3
-    """The support vector machine's margin from which a window counts."""
+    """The least margin of the support vector machine at which a window counts as a person."""
     upscale: Annotated[float, Field(gt=0.0, le=8.0)] = 2.0
     """The factor by which images are enlarged first: the windows are 128 pixels high."""
     border: Annotated[int, Field(ge=0, le=512)] = 32
     """The number of pixels added around the enlarged image, for people at its edge."""
     min_height: NotNegative = 1.5
-    """The least height of people, in metres; with depth, lower boxes are none."""
+    """The least height of people, in metres; where there is depth, lower boxes are not taken for people."""
     max_height: NotNegative = 1.9
-    """The greatest height of people, in metres; with depth, higher boxes are none."""
+    """The greatest height of people, in metres; where there is depth, higher boxes are not taken for people."""
     chest: Bounds = (0.8, 1.4)
-    """The lowest and the highest place, in metres above the floor, of the middle of an upper body."""
+    """The range, in metres above the floor, within which the middle of an upper body must be."""
     overlap: Share = 0.4
-    """The overlap (IoU) of two boxes from which only the better one stays."""
+    """The overlap (IoU) above which only the better one of two boxes is kept."""
 
     def __post_init__(self) -> None:
         if self.min_height > self.max_height:
@@ -88,43 +88,43 @@ class OnnxSettings:
     model: str = ""
     """The path of the file."""
     classes: tuple[str, ...] = ()
-    """The names of its classes, in order; empty takes those that the file tells."""
+    """The names of its classes, in order; empty takes those in the file."""
     only: tuple[str, ...] = ()
-    """The classes that count; empty is all."""
+    """The classes that are detected; empty for all."""
     threshold: Share = 0.25
-    """The least score."""
+    """The least score of a detection."""
     overlap: Share = 0.45
-    """The overlap (IoU) of two boxes of a class from which only the better one stays."""
+    """The overlap (IoU) above which only the better one of two boxes of a class is kept."""
     clothes: bool = True
-    """Whether people are told by the colours of what they wear."""
+    """Whether people are labelled by the colours of their clothes."""
     layout: Literal["auto", "columns", "rows", "final"] = "auto"
-    """The layout of its answers; `auto` tells it by their shape."""
+    """The layout of its answers; `auto` infers it from their shape."""
     size: Annotated[int, Field(ge=32, le=4096)] = 640
-    """The sides of the picture it takes, in pixels, where the file does not tell."""
+    """The width and height, in pixels, of the picture that it takes, if the file does not say."""
     threads: Annotated[int, Field(ge=1, le=64)] = 1
-    """The number of threads of the processor that it may use."""
+    """The number of processor threads that it may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerSettings:
-    """Settings for how far identities stretch."""
+    """Settings for how long a thing keeps its identity."""
 
     __pydantic_config__ = _CONFIG
 
     memory_s: NotNegative = 2.0
-    """The time, in seconds, that an identity outlives unseen."""
+    """The time, in seconds, for which a thing keeps its identity while it is not seen."""
     confirm_hits: Annotated[int, Field(ge=1)] = 1
     """The number of frames in which a thing must have been seen before it gets an identity."""
     max_speed: NotNegative = 2.0
     """The greatest speed, in m/s, that a thing is believed to have."""
     label_weight: NotNegative = 1.0
-    """The cost of a change of clothes: with 1 a track never takes a contradicting label, less suits detectors that
-    misname colours now and then."""
+    """The weight of a contradicting label: with 1 a track never takes one, less suits detectors that misname colours
+    now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSettings:
-    """The camera's place in base_link while tf doesn't say: metres, and radians downwards."""
+    """The camera's place in base_link, used until tf gives it: metres, and radians downwards."""
 
     __pydantic_config__ = _CONFIG
 
@@ -149,21 +149,21 @@ class DetectorConfig(ModuleConfig):
     """Settings for the backend that looks at the images."""
 
     backend: Annotated[str, AfterValidator(_is_backend)] = "segmentation"
-    """The detector: `segmentation`, `hog`, `onnx`, `vlm`, or `package.module:Class` of one's own."""
+    """The detector: `segmentation`, `hog`, `onnx`, `vlm`, or `package.module:Class` for one of your own."""
     options: dict[str, Any] = Field({})
-    """The settings with which a detector of one's own is made."""
+    """The arguments with which a detector of your own is constructed."""
     min_score: Annotated[Share, Live] = 0.0
     """The score below which detections are left out."""
     period_s: Annotated[NotNegative, Live] = 0.0
     """The least time, in seconds, between two frames that are looked at, for backends that cost money."""
     slow_after_s: float = Field(2.0, gt=0.0)
-    """The time, in seconds, from which a picture that takes longer is told of in the health."""
+    """The longest time, in seconds, that a picture may take before the module's health reports it as slow."""
     segmentation: SegmentationSettings = SegmentationSettings()
     hog: HogSettings = HogSettings()
     onnx: OnnxSettings = OnnxSettings()
     vlm: VlmSettings = VlmSettings()
     tracking: TrackerSettings | None = None
-    """How far identities stretch; None takes what suits the backend."""
+    """The settings of tracking; None takes those that suit the backend."""
     mount: MountSettings = MountSettings()
     base_frame: str = "base_link"
     """The robot's frame, in which things are placed."""

@@ -62,7 +62,7 @@ PICTURES = ("color_image", "instances")
 class Detector(Protocol):
     """Finds things in frames. Called from one thread at a time; may keep state between frames.
 
-    A class of one's own (``backend: "package.module:Class"``) is made with the settings in ``options``, and may say
+    A class of your own (``backend: "package.module:Class"``) is made with the settings in ``options``, and may say
     in ``inputs`` which inputs of the module must be wired, the picture first; without it that is the colour image.
     It tells boxes with labels and scores. Where they are in the room, and which was there before, is found here."""
 

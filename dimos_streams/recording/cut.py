@@ -126,9 +126,9 @@ class Copied:
 def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Copied:
     """Copy a part of logs, which are open and count as one, to a new file.
 
-    Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
-    be replayed, and the ends of those that are down then. Raises ``UserError``, for a part without events too, and
-    the errors of ``whole_file``; then nothing is written.
+    Metadata is kept. So is what modules said of their skills before the part begins, without which calls can't be
+    replayed, and the end of each module that is down when it begins. Raises ``UserError``, also for a part without
+    events, and the errors of ``whole_file``; then nothing is written.
     """
     refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}

@@ -24,12 +24,12 @@ class RecorderConfig(ModuleConfig):
     """The settings of a recorder: what is recorded, and where."""
 
     path: Path
-    """The log that is written; one that is there already is appended to, so that a recorder that is started again
-    loses nothing of it."""
+    """The log's path. A log that exists is appended to, so that a recorder that is started again loses nothing."""
     channels: tuple[str, ...] = ()
-    """Patterns of topics (``/odom``, ``/robot1/*``) or channels (``*#sensor_msgs.Image``); without any, all."""
+    """Patterns of topics (``/odom``, ``/robot1/*``) or channels (``*#sensor_msgs.Image``) that are recorded; if
+    empty, all are."""
     without: tuple[str, ...] = ()
-    """Patterns of what is left out."""
+    """Patterns of topics or channels that are left out."""
     split_mb: float | None = Field(None, gt=0)
     """The size, in MB, at which a file is followed by another: ``a.lcmlog``, ``a.1.lcmlog`` and so on."""
     metadata: dict[str, Any] | None = None

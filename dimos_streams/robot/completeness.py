@@ -1,4 +1,5 @@
-"""Waits for the rest of a robot: what a simulator says before nobody hears, and it takes the processor from them."""
+"""Waits for the other modules of a robot: what a simulator publishes before they are ready is lost, and simulating
+takes processor time that they need to start."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ _LOOK_S = 0.05
 
 
 async def until_complete(module: Module) -> None:
-    """Wait until all modules that begin together with this one, of the same robot, are ready.
+    """Wait until all modules of the same robot that start together with this one are ready.
 
-    Its health names them meanwhile. It waits no longer than 5 s for a module, since that one may wait for this one.
+    Meanwhile the health of this module names those that are missing. After ``COMPLETE_WITHIN_S`` it goes on without
+    them, since one of them may be waiting for this module.
     """
     directory = module.context.services.get(ModuleDirectory)
     deadline = clock.monotonic() + COMPLETE_WITHIN_S

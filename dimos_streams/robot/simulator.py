@@ -50,17 +50,17 @@ class SimulatorConfig(ModuleConfig):
     scene: str = ""
     """A YAML file, or `package.module:ATTRIBUTE`; empty is the stock room."""
     room: RoomSettings | None = None
-    """The room; None, here and below, is as it is in the scene."""
+    """The room. Here and below, None keeps what the scene has."""
     furniture: FurnitureSetting | None = None
     people: PeopleSetting | None = None
     start_x: float | None = None
-    """The place along x where the robot stands at first, in metres."""
+    """The robot's x coordinate at the start, in metres."""
     start_y: float | None = None
-    """The place along y where the robot stands at first, in metres."""
+    """The robot's y coordinate at the start, in metres."""
     start_yaw_deg: float | None = None
-    """The robot's first direction, in degrees, counter-clockwise from the x axis."""
+    """The robot's direction at the start, in degrees, counter-clockwise from the x axis."""
     events: tuple[SceneEvent, ...] = ()
-    """What happens besides the scene's events."""
+    """Events besides those of the scene."""
     seed: int | None = Field(None, ge=0)
     """The seed of the people's walks; None takes the run's."""
     cmd_timeout_s: float = Field(0.4, gt=0.0)

@@ -28,9 +28,9 @@ class TopicSetting(FrozenModel):
     """One row of the table of topics."""
 
     topic: RosName
-    """The topic as ROS calls it; without a slash at its beginning it is in the namespace."""
+    """The topic's name in ROS; one that does not begin with a slash is relative to the namespace."""
     type: RosType | None = None
-    """The type on ROS's side, such as `geometry_msgs/msg/TwistStamped`."""
+    """The type in ROS, such as `geometry_msgs/msg/TwistStamped`."""
     qos: QualityName | None = None
     """The quality of service; None is `sensor` for what is read, `default` for what is written."""
 
@@ -54,23 +54,23 @@ class ActionSetting(FrozenModel):
     """One row of the table of actions, which a skill is made of."""
 
     action: RosName
-    """The action as ROS calls it; without a slash at its beginning it is in the namespace."""
+    """The action's name in ROS; one that does not begin with a slash is relative to the namespace."""
     type: RosType = NAVIGATE_TO_POSE
-    """The action's type, as ROS calls it."""
+    """The action's type in ROS."""
     definition: str = Field(default="", max_length=MAX_DEFINITION)
     """The text of the `.action` file, if the type is not known."""
     types: dict[RosType, Annotated[str, Field(max_length=MAX_DEFINITION)]] = Field(default={}, max_length=64)
-    """The texts of `.msg` files that it uses, of types that are not known."""
+    """The texts of the `.msg` files of types that it uses and that are not known, by type."""
     description: str = Field(default="", max_length=2000)
-    """The description for callers; empty is a general one."""
+    """The skill's description for callers; if empty, one is made of the action's type."""
     moves: bool = True
-    """Whether it moves the base: then it needs the lease of it, and ends when the robot is held still."""
+    """Whether it moves the base: then it needs the lease of the base, and ends when the robot is held still."""
     limits: dict[str, Bounds] = Field(default={}, max_length=64)
     """The least and the greatest value of a goal's numbers, by their paths."""
     time_limit_s: float | None = Field(default=600.0, gt=0.0)
     """Maximum time, in seconds, for a call; None for any time."""
     answer_timeout_s: float = Field(default=5.0, gt=0.0)
-    """The time, in seconds, after which a server that does not answer a goal is not there."""
+    """The time, in seconds, after which a server that has not answered a goal counts as absent."""
     frame: str = Field(default="map", min_length=1)
     """The frame of navigation's goals."""
     tags: Tags = ("motion",)
@@ -97,18 +97,19 @@ class Ros2RobotConfig(ModuleConfig):
     interface: str = Field(LOOPBACK, min_length=1)
     """The one network interface that is used; on `lo` nothing leaves the machine."""
     peers: tuple[str, ...] = Field((), max_length=16)
-    """The addresses to look for the robot at; empty is by multicast, but for `lo`."""
+    """The addresses at which the robot is looked for; if empty, it is looked for by multicast, and on `lo` on this
+    machine only."""
     topics: dict[str, TopicRow] = Field(STANDARD_TOPICS, max_length=64)
-    """The topics by the name of the stream: a topic, or topic, type and qos."""
+    """The topics by the names of streams: each a topic's name, or its topic, type and qos."""
     actions: dict[SkillName, ActionRow] = Field({}, max_length=32)
-    """The actions by the name of the skill: an action, or action, type and more."""
+    """The actions by the names of skills: each an action's name, or its action, type and more."""
     needed: tuple[str, ...] = ("odom",)
-    """The streams without which, from ROS, the robot is made to stand."""
+    """The streams that must come from ROS for the robot to move: while one is silent, the module sends it zeros."""
     needed_timeout_s: float = Field(1.0, gt=0.0)
-    """The time, in seconds, after which one of them that is silent is not there."""
+    """The time, in seconds, without a message after which a needed stream counts as silent."""
     cmd_timeout_s: float = Field(0.4, gt=0.0, le=0.4)
     """The age, in seconds, from which a velocity counts as zero."""
     scan_yaw_deg: float | None = Field(None, ge=-360.0, le=360.0)
-    """The direction of the lidar's zero, in degrees to the left of ahead; None is ahead."""
+    """The direction of the lidar's zero, in degrees to the left of straight ahead; None for straight ahead."""
     cmd_frame: str = "base_link"
     """The `frame_id` of stamped velocities."""

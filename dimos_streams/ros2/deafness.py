@@ -1,5 +1,5 @@
-"""The detection of what DDS hears no more until it is left and entered anew: topics whose messages it discards, and
-participants that it has forgotten and that have not forgotten it."""
+"""The detection of faults of DDS that only leaving and entering it anew mends: topics whose messages it discards, and
+participants that it has forgotten while they still remember this one."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ LOOPBACK = "lo"
 _ANNOUNCED_EVERY = "500ms"
 """The interval of announcements, by which a later robot is found: without multicast it can't make itself known."""
 _LEASE = "2s"
-"""The silence after which a robot forgets this side. It has to be before this side forgets the robot, by the robot's
-own lease: an end that is remembered by a forgotten end is never told again what there is."""
+"""The silence after which a robot forgets this participant. It has to be shorter than the robot's own lease, after
+which this participant forgets the robot: a robot that still remembers this participant would not announce its topics
+to it again."""
 _PARTICIPANTS = 30
 """The number of processes of one machine that find each other where there is no multicast."""
 

@@ -245,9 +245,9 @@ class Ros2Robot(Module):
         return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
 
     def _check_heard(self, now: float) -> None:
-        """Raise ``DdsError`` for a needed topic that can't be heard any more: only who leaves DDS altogether, which a
-        process does, hears it again. A goal is ended first, as nobody would remember it, unless its server can't be
-        reached either."""
+        """Raise ``DdsError`` for a needed topic that can't be heard any more: only a process that begins anew hears
+        it again. While an action's goal may run this waits for its end, since nobody would remember the goal, unless
+        its server can't be reached either."""
         if self._silent(now) and self._wire.mute_s() >= MUTE_S:
             text = f"somebody in DDS is back, and has not announced any topic for {MUTE_S:.0f} s: DDS is entered anew"
             raise DdsError(text)

@@ -74,7 +74,9 @@ def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
         text = f"{route.topic} is published {offered}, but {asked} is asked for: set topics.{name}.qos"
         return Trouble(f"{name} qos", text)
     if not route.from_ros and not any(other.quality.accepts(route.quality) for other in typed):
-        text = f"{route.topic} is heard by those only who get it {typed[0].quality}: set topics.{name}.qos"
+        text = (
+            f"{route.topic} is asked for {typed[0].quality}, but {route.quality} is published: set topics.{name}.qos"
+        )
         return Trouble(f"{name} qos", text)
     return None
 
@@ -84,8 +86,8 @@ def _unconnected(route: Route, unmatched: Collection[str]) -> Trouble | None:
     if name not in unmatched:
         return None
     text = (
-        f"{route.topic} is there, but does not match: what {route.struct.name} consists of there is something else, "
-        "or another setting of DDS is"
+        f"{route.topic} is there, but does not match: {route.struct.name} has other fields there, or another setting "
+        "of DDS differs"
     )
     return Trouble(f"{name} match", text)
 

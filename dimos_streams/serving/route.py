@@ -26,8 +26,8 @@ from dimos_streams.serving.query_names import (
 )
 
 _JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
-"""Also types of a client's own, which are JSON by their names (RFC 6838). A problem is an answer: who sends one as a
-request has taken what was refused for what was asked for."""
+"""Content types that are JSON: also those of a client's own whose names say so (RFC 6838). A problem is none of them:
+it is an answer, and a client that sends one as a request has mixed up the two."""
 
 
 def parsed_body(body: bytes) -> Any:

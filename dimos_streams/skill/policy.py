@@ -36,12 +36,13 @@ class SkillTraits(FrozenModel):
     tags: Tags = ()
     """Words by which agents' configs choose skills (``tag:safe``)."""
     on_duplicate: OnDuplicate = "allow"
-    """The fate of a second call while one runs: both run, it is refused, it takes over, the caller chooses."""
+    """What becomes of a second call while one runs: both run (``allow``), it is refused (``reject``), it ends the
+    first and takes its place (``replace``), or it is refused until its caller says which (``confirm``)."""
     duplicate_scope: DuplicateScope = "name"
     """The calls that count as a second one: any of the same skill, or only one with equal arguments."""
     audience: Audience = "everyone"
     """The callers that it is for. Skills for operators are neither offered to models nor begun by skills or agents;
-    other callers may call them. One for the bridge makes its module an agent, see ``tool_stream/review.py``."""
+    all others may call them. A skill for the bridge makes its module an agent, see ``tool_stream/review.py``."""
     motion: bool = False
     """True if it moves the robot."""
     concurrent: bool = False
@@ -58,14 +59,14 @@ class SkillTraits(FrozenModel):
     frame: str = Field(default=ODOM, min_length=1)
     """The frame of the arguments ``x`` and ``y`` of a motion. Restricted zones are known in ``odom`` only."""
     approval: Approval = "never"
-    """``ask`` if an operator is asked before a model's call of it runs."""
+    """``ask`` if an operator has to approve a model's call of it before it begins."""
     polling: bool = False
     """True if calling it again and again with the same arguments is ordinary, not a loop."""
     protected: bool = False
-    """True if no duplicate replaces a call of it that runs."""
+    """True if no duplicate may take the place of a running call of it."""
     on_loss: OnLoss = "stop"
-    """The fate of a moving call that nobody acknowledges any more because a link is cut; its caller may say
-    otherwise."""
+    """What becomes of a moving call whose events nobody acknowledges any more, since a link is cut: it ends
+    (``stop``) or goes on (``continue``). Its caller may say otherwise."""
 
     @property
     def moves(self) -> bool:

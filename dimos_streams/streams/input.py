@@ -68,10 +68,11 @@ class In(Generic[T]):
 
         Args:
             required: False if it may stay unwired.
-            queue: The number of messages that are kept for a consumer; then the oldest is dropped.
+            queue: The number of messages that are kept for a consumer; one more drops the oldest.
             on_demand: True if it receives only inside ``with self.NAME.listening()``, so that messages that are
                 costly to make are not made for nothing.
-            external: True if it is connected although no module publishes there, as ``Hold``, which operators send.
+            external: True if it is connected even where no module of the blueprint publishes: for messages from
+                outside, such as ``Hold``, which operators send.
             also: A conversion from a second type of message on the same topic. Messages of that type are left out
                 while some of the input's own type come.
             fault: A test that returns what is wrong with a message, in words, or an empty text. Faulty messages are

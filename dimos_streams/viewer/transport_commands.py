@@ -25,7 +25,7 @@ class PausePlayback(JsonModel):
 
 
 class Speed(JsonModel):
-    """Go on so many times as fast as it was recorded."""
+    """Go on at a multiple of the speed at which it was recorded."""
 
     command: Literal["speed"]
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]

@@ -96,8 +96,8 @@ async def test_a_skill_that_is_called_like_a_tool_of_the_agent_is_not_offered_an
         await until(lambda: "cancel_call" in made.agent.core.catalog.offered)
         await (await made.say("go")).closed()
         assert "Call a taxi off." not in [tool.description for tool in brain.requests[-1].tools]
-        (text,) = notes(made, "tools of the agent")
-        assert text == "its model can't call these skills: cancel_call; tools of the agent are called so"
+        (text,) = notes(made, "the agent's own tools")
+        assert text == "its model can't call these skills: cancel_call; the agent's own tools have these names"
         own = made.agent.core.loop.parts.toolbox.local
         assert all(name in own for name in AGENT_TOOLS)
         infos = [each.info("") for each in skills_of(Namesake).values()]

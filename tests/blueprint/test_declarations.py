@@ -178,8 +178,8 @@ def test_a_skill_that_is_called_as_a_tool_of_the_bridge_is_warned_of(
     members = "@skill\n    def get_call(self) -> int:\n        'Get.'\n    @skill(audience='operator')\n"
     members += "    def list_calls(self) -> int: ...\n    @skill\n    def cancel_call(self) -> int:\n        'End.'"
     assert found_in(write, _blueprint_of(members, 2050, tmp_path, monkeypatch)) == [
-        "x.yaml:2: warning: module 'a': MCP clients can't call these of its skills: get_call, cancel_call; tools of"
-        " the bridge are called so"
+        "x.yaml:2: warning: module 'a': MCP clients can't call these of its skills: get_call, cancel_call; the"
+        " bridge's own tools have these names"
     ]
 
 

@@ -143,7 +143,7 @@ def test_elsewhere_its_files_stand_alone(
         ("package", "class", "a word of Python's; 'my_class' would do"),
         ("package", "json", "Python has a module of this name; 'my_json' would do"),
         ("package", "numpy", "numpy/__init__.py is imported by this name; 'my_numpy' would do"),
-        ("package", "tests", "tests are called so"),
+        ("package", "tests", "tests have this name"),
         ("package", "patrol", "a stock blueprint has this name"),
         ("skill", "json", "Python has a module of this name"),
         ("skill", "move", "the stock robot has the skill 'move' of module 'drive'; 'my_move' would do"),

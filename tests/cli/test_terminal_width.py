@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 
 import pytest
 
@@ -31,3 +33,16 @@ def test_a_width_that_can_be_read_stays(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("COLUMNS", "20")
     widen()
     assert os.environ["COLUMNS"] == "20"
+
+
+def test_help_is_wrapped_at_the_terminals_width_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No line of a paragraph ends early because its docstring's line does."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run_command(["say", "--help"]) == 0
+    text = capsys.readouterr().out.partition("Arguments")[0]
+    paragraphs = [paragraph.splitlines() for paragraph in re.split(r"\n\s*\n", text.strip())]
+    assert len(paragraphs) > 3
+    for line, following in itertools.chain.from_iterable(map(itertools.pairwise, paragraphs)):
+        assert len(f" {line.strip()} {following.split()[0]} ") > 80, line

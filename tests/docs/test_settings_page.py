@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import pytest
 
@@ -14,6 +15,13 @@ from docs.make_settings import MODULES, PAGE, page, settings_of
 
 def test_the_page_is_of_the_modules_as_they_are() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python -m docs.make_settings"
+
+
+def test_the_page_is_the_same_whatever_the_machine_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "another-machine")
+    rows = settings_of(import_attribute("dimos_streams.bridge.module:Bridge"))
+    assert "another-machine" not in str(rows)
+    assert {row.path: row.default for row in rows}["hub.robot"] == "computed"
 
 
 @pytest.mark.parametrize("reference", MODULES)

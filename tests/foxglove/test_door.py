@@ -7,14 +7,14 @@ import contextlib
 
 import pytest
 
-from dimos_streams.foxglove import door
-from dimos_streams.foxglove.admission import AdmissionRules
+from dimos_streams.foxglove.door import viewer_door
+from dimos_streams.foxglove.door.admission import AdmissionRules
 from tests.foxglove.test_server import ELECTRON, HANDSHAKE, answered, shown
 from tests.helpers import until
 
 
 def test_whoever_has_left_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(viewer_door, "MAX_CONNECTIONS", 1)
 
     async def scenario() -> None:
         async with shown() as show:
@@ -55,7 +55,7 @@ def test_no_page_of_the_web_passes_for_an_application(origin: str) -> None:
 
 
 def test_who_says_nothing_at_the_door_is_let_go_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "_HEAD_WITHIN_S", 0.05)
+    monkeypatch.setattr(viewer_door, "_HEAD_WITHIN_S", 0.05)
 
     async def scenario() -> None:
         async with shown() as show, asyncio.timeout(10.0):

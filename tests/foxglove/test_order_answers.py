@@ -12,7 +12,7 @@ from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.orders import OrderReport
 from dimos_streams.errors import SkillError
 from dimos_streams.foxglove import services
-from dimos_streams.foxglove.arrivals import Arrivals
+from dimos_streams.foxglove.door.arrivals import Arrivals
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView

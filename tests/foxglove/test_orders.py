@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.orders import Order, OrderReport
 from dimos_streams.errors import SkillError
-from dimos_streams.foxglove.arrivals import HasLeft
+from dimos_streams.foxglove.door.arrivals import HasLeft
 from dimos_streams.foxglove.order_line import MAX_WAITING
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer
 from dimos_streams.tool_stream.event import Outcome

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 
-from dimos_streams.foxglove import outbox as module
-from dimos_streams.foxglove.arrivals import Arrivals
-from dimos_streams.foxglove.conversion.frames import read_frame_head
-from dimos_streams.foxglove.outbox import Outbox, Outboxes
-from dimos_streams.foxglove.subscriptions import Subscriptions
+from dimos_streams.foxglove.door import outbox as module
+from dimos_streams.foxglove.door.arrivals import Arrivals
+from dimos_streams.foxglove.door.outbox import Outbox, Outboxes
+from dimos_streams.foxglove.door.subscriptions import Subscriptions
+from dimos_streams.foxglove.door.websocket_frames import read_frame_head
 from dimos_streams.messages.sensor_msgs import Image
 from tests.foxglove.test_server import IMAGE, TWIST, shown
 from tests.foxglove.viewer import SUBPROTOCOL, viewing

@@ -24,11 +24,11 @@ from dimos_streams.client import asking_again
 from dimos_streams.clock import run_virtual
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
-from dimos_streams.foxglove import door, outbox
-from dimos_streams.foxglove.admission import FOXGLOVE_APP, AdmissionRules
-from dimos_streams.foxglove.arrivals import Arrivals
-from dimos_streams.foxglove.conversion.frames import text_frame
-from dimos_streams.foxglove.door import ViewerDoor
+from dimos_streams.foxglove.door import outbox, viewer_door
+from dimos_streams.foxglove.door.admission import FOXGLOVE_APP, AdmissionRules
+from dimos_streams.foxglove.door.arrivals import Arrivals
+from dimos_streams.foxglove.door.viewer_door import ViewerDoor
+from dimos_streams.foxglove.door.websocket_frames import text_frame
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.order_line import MAX_WAITING
 from dimos_streams.foxglove.server import ViewerServer
@@ -560,10 +560,10 @@ def test_who_says_nothing_at_the_door_takes_no_place_of_viewers_and_is_bounded()
                     address = "127.0.0.1", show.port
                     return [silent.enter_context(socket.create_connection(address)) for _ in range(number)]
 
-                first = come(door.MAX_CONNECTIONS + 8)[0]
+                first = come(viewer_door.MAX_CONNECTIONS + 8)[0]
                 async with viewing(show.url) as viewer:
                     await viewer.until(lambda: "/cmd_vel" in viewer.channels)
-                come(door.MAX_AT_THE_DOOR)
+                come(viewer_door.MAX_AT_THE_DOOR)
                 first.setblocking(False)
                 assert await asyncio.wait_for(asyncio.get_running_loop().sock_recv(first, 1), 5.0) == b""
                 async with viewing(show.url) as viewer:  # the door is full of those who say nothing

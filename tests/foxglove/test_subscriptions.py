@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from dimos_streams.foxglove import subscriptions as subscriptions_module
-from dimos_streams.foxglove.arrivals import Arrivals
-from dimos_streams.foxglove.subscriptions import Subscriptions
+from dimos_streams.foxglove.door import subscriptions as subscriptions_module
+from dimos_streams.foxglove.door.arrivals import Arrivals
+from dimos_streams.foxglove.door.subscriptions import Subscriptions
 
 pytestmark = [pytest.mark.feature("I2"), pytest.mark.virtual_time]
 

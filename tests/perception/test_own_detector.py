@@ -170,7 +170,7 @@ async def test_a_detector_that_is_slow_or_hangs_is_told(monkeypatch: pytest.Monk
         ("huge", "its box is 5500x5500 pixels large, and the picture 320x240"),
         ("tuple", "its box is no Box of finite pixels"),
         ("label", "its label is no text"),
-        ("point", "its point has not three finite metres"),
+        ("point", "its point is not three finite numbers"),
         ("outside", ""),
     ],
 )
@@ -204,7 +204,10 @@ async def test_an_odd_answer_costs_the_frame_and_is_told(answer: str, expected: 
         ({"backend": f"{__name__}:Blind"}, "is no detector: it lacks close()"),
         ({"backend": f"{__name__}:Inputless"}, "has inputs = ('colour_image',); it must be a tuple that begins with"),
         ({"backend": RED, "options": {"lest": 3}}, "can't take options {'lest': 3}: got an unexpected keyword"),
-        ({"backend": "hog", "options": {"least": 3}}, "options are for a backend of one's own"),
+        (
+            {"backend": "hog", "options": {"least": 3}},
+            "options are for a detector class of your own; settings of 'hog' are in `hog`",
+        ),
         ({"backend": "vlm"}, "the backend 'vlm' needs the name of a model: set vlm.model"),
         ({"backend": "onnx", "onnx": {"model": "no.onnx"}}, "as onnx.model, and there is no file 'no.onnx'"),
         ({"backend": "onnx"}, "as onnx.model, and there is no file none"),

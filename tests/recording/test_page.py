@@ -26,7 +26,7 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.metadata import CHANNEL, Choice, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.collect import collect
-from dimos_streams.recording.report.map_figure import COLOURS, map_figure
+from dimos_streams.recording.report.figures.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.write import LEAST_BYTES, write_report
 from dimos_streams.tool_stream.event import EventType, ToolEvent

@@ -108,7 +108,7 @@ class Approval:
         state = "waits" if self.state == "pending" else f"is {self.view('').decision}"
         raise ConflictError(
             f"approval {self.id!r} has revision {self.revision}, not {revision}: {shown(self.skill, self.arguments)}"
-            f" {state}; who has looked at that names {self.id}@{self.revision}"
+            f" {state}; to decide on that one, name {self.id}@{self.revision}"
         )
 
     def _refusal(self, change: str) -> ConflictError:

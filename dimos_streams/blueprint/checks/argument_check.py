@@ -28,8 +28,8 @@ _SHOWN = 60
 
 
 def with_checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, which raises ``UserError`` for arguments that it does not have, and for texts, lists and
-    dicts that are none: Python and pydantic would say it in words about our code."""
+    """Return the function, which raises ``UserError`` for unknown arguments, and for arguments that are not the text,
+    list or dict that they should be: errors of Python and pydantic would be about our code."""
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function)
     called = f"{function.__name__}(…)"

@@ -36,7 +36,7 @@ def contradictions(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
     said: dict[tuple[str, str], list[_RobotSetting]] = defaultdict(list)
     for name, cls in classes.items():
         spec = blueprint.modules[name]
-        with contextlib.suppress(UserError):  # a config that is none is a problem of its own
+        with contextlib.suppress(UserError):  # an invalid config is a problem of its own
             for path, value in _of_robot(module_config(spec, cls)):
                 said[spec.namespace, path[-1]].append(_RobotSetting(spec, path, value))
     for (_, setting), each in said.items():

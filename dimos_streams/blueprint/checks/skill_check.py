@@ -46,7 +46,7 @@ def skill_warnings(
     vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():
         spec = specs[name]
-        with contextlib.suppress(UserError):  # a config that is none is a problem of its own
+        with contextlib.suppress(UserError):  # an invalid config is a problem of its own
             config = module_config(spec, cls)
             warnings = reported_faults(spec, cls, "skill_warnings", config, name, infos)
             if isinstance(warnings, Problem):
@@ -81,7 +81,7 @@ def skills_that_are_no_tools(blueprint: Blueprint, skills: SkillsOfModules) -> I
         infos = [skill.info(spec.prefix) for skill in own.values()]
         if names := [info.name for info in infos if info.audience == "everyone" and info.name in MCP_TOOLS]:
             text = f"module {module!r}: MCP clients can't call these of its skills: {', '.join(names)}"
-            yield Problem(f"{text}; tools of the bridge are called so", spec.where("type"), "warning")
+            yield Problem(f"{text}; the bridge's own tools have these names", spec.where("type"), "warning")
 
 
 def misdescribed_parameters(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:

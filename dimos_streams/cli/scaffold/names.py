@@ -43,7 +43,7 @@ def check_import(kind: str, name: str, folder: Path) -> None:
     if name in sys.stdlib_module_names:
         why = "Python has a module of this name"
     elif name in ("tests", "conftest"):
-        why = "tests are called so"
+        why = "tests have this name"
     elif (there := _installed(name, folder)) is not None:
         why = f"{there} is imported by this name"
     if why:

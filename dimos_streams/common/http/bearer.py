@@ -111,6 +111,6 @@ def has_token(token: str, authorization: str, query: str, subprotocols: Iterable
 
 
 def without_token(query: str) -> str:
-    """The query without the token that ``has_token`` would find in it, however its name is escaped: for who passes a
-    request on to somebody whom the token is not for."""
+    """The query without the token that ``has_token`` would find in it, however its name is escaped: for requests that
+    are passed on to a server that the token is not for."""
     return "&".join(part for part in query.split("&") if unquote_plus(part.partition("=")[0]) != _IN_QUERIES)

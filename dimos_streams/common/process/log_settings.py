@@ -22,7 +22,7 @@ def log_level(environment: Mapping[str, str]) -> str:
 
 def log_bytes(environment: Mapping[str, str], otherwise: int) -> int:
     """Return the maximum size of each of a log's two files, in bytes, ``otherwise`` if none is set. Raises
-    ``UserError`` for a value that is none."""
+    ``UserError`` for an invalid value."""
     given = environment.get(_SIZE)
     if given is None:
         return otherwise

@@ -19,8 +19,8 @@ def well_formed(text: str) -> str:
 
 
 def with_escaped_bytes(text: str) -> str:
-    """Return a path or an argument that is no UTF-8, with those of its bytes escaped that are none, ``\\xff``; empty
-    for one that is UTF-8."""
+    """Return a path or an argument that is not UTF-8 with the bytes escaped that make it so, ``\\xff``; empty for one
+    that is UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -47,13 +47,13 @@ def is_local(host: str) -> bool:
 
 
 def checked_http_url(url: str) -> str:
-    """The address of a web server as it was given. Raises ``ValueError`` for what is none."""
+    """The address of a web server as it was given. Raises ``ValueError`` for any other text."""
     http_host(url)
     return url
 
 
 def bridge_url(url: str) -> str:
-    """The address of a bridge, without a slash at its end. Raises ``UserError`` for what is none."""
+    """The address of a bridge, without a slash at its end. Raises ``UserError`` for any other text."""
     try:
         http_host(url)
     except ValueError as error:

@@ -18,7 +18,7 @@ const UNDONE = /^The operator (?:took a call back|wanted a call taken back)\. (\
 const WITHDRAWN = /^the operator has withdrawn (?:this|what led to this call)$/;
 const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 
-const AMENDED = /^approval '\S+' has revision (\d+), not \d+: .* (waits|is (\w+) already.*); who has looked at that names \S+$/s;
+const AMENDED = /^approval '\S+' has revision (\d+), not \d+: .* (waits|is (\w+) already.*); to decide on that one, name \S+$/s;
 const DECIDED = /^approval '\S+' of .* is (\w+(?: \w+)?) already(?:, by '([^']*)')?(?: \((.*)\))?: it can't /s;
 
 const SAYINGS = [

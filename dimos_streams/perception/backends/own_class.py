@@ -105,7 +105,7 @@ def _fault(item: object) -> str:
     if not (_finite(item.score) and 0.0 <= item.score <= 1.0):
         return "its score is not between 0 and 1"
     if item.point is not None and not (len(item.point) == 3 and all(map(_finite, item.point))):
-        return "its point has not three finite metres"
+        return "its point is not three finite numbers, in metres"
     return ""
 
 

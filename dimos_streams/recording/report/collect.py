@@ -15,7 +15,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.report.call_book import CallBook
-from dimos_streams.recording.report.frames import Frames, is_picture
+from dimos_streams.recording.report.key_frames import KeyFrames, is_picture
 from dimos_streams.recording.report.model import DrawnZone, MapScene, Recorded
 from dimos_streams.recording.report.senses import Senses
 from dimos_streams.recording.report.series import LARGEST
@@ -53,7 +53,7 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
     _fill(recorded, book, senses)
     recorded.repeated = order.repeated
     recorded.has_pictures = any(map(is_picture, summary.channels))
-    frames = Frames(recorded)
+    frames = KeyFrames(recorded)
     recorded.frames = frames.read(_shown(logs, summary.channels))
     recorded.frames_left_out = frames.left_out
     recorded.damages = [str(damage) for log in logs for damage in log.damages]

@@ -13,7 +13,7 @@ from dimos_streams.messages.codec import split_channel
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.known_names import SAY
 from dimos_streams.recording.metadata import Metadata
-from dimos_streams.recording.occupancy import Cell, Occupancy, standing
+from dimos_streams.recording.report.occupancy import Cell, Occupancy, standing
 from dimos_streams.recording.report.series import PlottedSeries
 from dimos_streams.recording.report.way import Way
 from dimos_streams.recording.summary import LogSummary

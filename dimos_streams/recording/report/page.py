@@ -13,13 +13,13 @@ from xml.etree.ElementTree import Element
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.dates import utc_text
 from dimos_streams.common.readable.plural import plural
-from dimos_streams.recording.report.axes import clock_text
-from dimos_streams.recording.report.map_figure import COLOURS, map_figure
+from dimos_streams.recording.report.figures.axes import clock_text
+from dimos_streams.recording.report.figures.map_figure import COLOURS, map_figure
+from dimos_streams.recording.report.figures.plots import plots
+from dimos_streams.recording.report.figures.timeline_figure import more_calls, timeline_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
 from dimos_streams.recording.report.model import ConversationLine, DetectionBox, KeyFrame, Recorded, ReportedCall
-from dimos_streams.recording.report.plots import plots
 from dimos_streams.recording.report.tables import calls_table, channels_table, notes
-from dimos_streams.recording.report.timeline_figure import more_calls, timeline_figure
 
 _MAX_TITLE = 120
 _LONG_LINE = 600

@@ -21,9 +21,9 @@ from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import BatteryState, LaserScan
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.recording.occupancy import CELL_M, Occupancy
 from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import MAX_ROBOTS, ODOM, MapScene
+from dimos_streams.recording.report.occupancy import CELL_M, Occupancy
 from dimos_streams.recording.report.series import LARGEST, PlottedSeries
 from dimos_streams.recording.report.way import Stand, Way
 

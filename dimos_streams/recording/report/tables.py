@@ -6,7 +6,7 @@ import json
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.names import namespace_of
-from dimos_streams.recording.report.axes import clock_text
+from dimos_streams.recording.report.figures.axes import clock_text
 from dimos_streams.recording.report.markup import Node, cut, h
 from dimos_streams.recording.report.model import Recorded, ReportedCall
 from dimos_streams.recording.report.way import Way

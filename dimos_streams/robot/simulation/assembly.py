@@ -115,7 +115,7 @@ class _Assembly:
 
     def _person(self, settings: PersonSettings, path: Path) -> Person:
         if settings.name in FRAMES:
-            self._fault((*path, "name"), f"{settings.name!r} is the name of a frame: call the person otherwise")
+            self._fault((*path, "name"), f"{settings.name!r} is the name of a frame: give the person another one")
         for index, (x, y) in enumerate(settings.path):
             self._look_at_place((*path, "path", index), x, y)
         place = settings.place or PlaceSettings()

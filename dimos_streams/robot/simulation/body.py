@@ -171,7 +171,7 @@ def _assemble(
 
 
 def _below(joint: PartPose, length: float, bend: float) -> PartPose:
-    """The part that hangs from the end of another one, bent by so much against it."""
+    """The part that hangs from the end of another one, turned against it by ``bend`` radians."""
     return PartPose(
         joint.x - length * math.sin(joint.pitch),
         joint.y,

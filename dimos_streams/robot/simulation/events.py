@@ -19,13 +19,13 @@ class SceneEvent(FrozenModel):
     release: str | None = None
     """The name of a placed person who walks on."""
     freeze_camera: bool | None = None
-    """Whether the camera's outputs fall silent."""
+    """True if the camera's outputs fall silent, false if they go on."""
     x: float = 0.0
-    """The place, m."""
+    """The x coordinate for ``place``, in metres."""
     y: float = 0.0
-    """The place, m."""
+    """The y coordinate for ``place``, in metres."""
     yaw_deg: float = 0.0
-    """The direction at the place: degrees from the x axis, counter-clockwise."""
+    """The direction for ``place``, in degrees, counter-clockwise from the x axis."""
 
     @property
     def person(self) -> str | None:

@@ -33,7 +33,7 @@ class Furniture:
     parts: tuple[Solid, ...]
 
     def raised(self, by: float) -> "Furniture":
-        """Return the same furniture, so much higher above the floor."""
+        """Return the same furniture, ``by`` metres higher above the floor."""
         if not by:
             return self
         parts = tuple(replace(part, at=(part.at[0], part.at[1], part.at[2] + by)) for part in self.parts)

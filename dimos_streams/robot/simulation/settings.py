@@ -64,11 +64,11 @@ class PlaceSettings(FrozenModel):
     """A place on the floor and a direction."""
 
     x: Metres = 0.0
-    """Metres."""
+    """The x coordinate, in metres."""
     y: Metres = 0.0
-    """Metres."""
+    """The y coordinate, in metres."""
     yaw_deg: Metres = 0.0
-    """The direction: degrees from the x axis, counter-clockwise."""
+    """The direction, in degrees, counter-clockwise from the x axis."""
 
 
 class RugSettings(FrozenModel):
@@ -86,34 +86,34 @@ class SolidSettings(FrozenModel):
     shape: Literal["box", "cylinder", "ellipsoid"] = "box"
     """One of ``box``, ``cylinder`` and ``ellipsoid``."""
     size: tuple[Size, Size, Size]
-    """The full extents along x, y and z, m."""
+    """The full extents along x, y and z, in metres."""
     at: tuple[Metres, Metres, Metres]
-    """The middle, in the furniture's frame, m."""
+    """The middle, in the furniture's frame, in metres."""
     colour: ColourSetting = COLOURS["grey"]
     """The name of a colour, or red, green and blue, each 0 to 255."""
     solid: bool = True
-    """Whether the robot runs into it."""
+    """True if it stops the robot, false if the robot passes through it."""
 
 
 class FurnitureSettings(FrozenModel):
     """Something that stands in the room: of a known kind, or of parts."""
 
     name: str = Field("", max_length=64)
-    """The name by which others name it; `""` is its kind and a number."""
+    """The name by which settings and errors refer to it; `""` is its kind and a number."""
     kind: Literal["sofa", "table", "chair", "shelf", "sideboard", "plant", "crate", "box", "cylinder"] | None = None
-    """The kind, which gives it its parts."""
+    """The kind, which determines its parts; None for furniture made of `parts`."""
     x: Metres
-    """The place of its middle, m."""
+    """The x coordinate of its middle, in metres."""
     y: Metres
-    """The place of its middle, m."""
+    """The y coordinate of its middle, in metres."""
     z: float = Field(0.0, ge=0.0, le=10.0)
     """The height above the floor, in metres."""
     yaw_deg: Metres = 0.0
-    """The direction: degrees from the x axis, counter-clockwise."""
+    """The direction, in degrees, counter-clockwise from the x axis."""
     size: tuple[Size, Size, Size] | None = None
-    """Length, width and height, in metres; None is what is usual."""
+    """Length, width and height, in metres; None for those that are usual for its kind."""
     colour: ColourSetting | None = None
-    """The colour of a sofa, table, box or cylinder; others have their own."""
+    """The colour of a sofa, table, box or cylinder; other kinds have fixed colours."""
     parts: tuple[SolidSettings, ...] = Field((), max_length=100)
 
     @model_validator(mode="after")
@@ -121,19 +121,19 @@ class FurnitureSettings(FrozenModel):
         if (self.kind is None) is not bool(self.parts):
             raise ValueError("furniture has either a kind or parts of its own")
         if self.parts and (self.size or self.colour):
-            raise ValueError("furniture of parts has neither size nor colour: its parts do")
+            raise ValueError("furniture made of parts has no size and no colour: its parts have them")
         if self.colour and self.kind not in ("sofa", "table", "box", "cylinder"):
-            raise ValueError(f"a {self.kind} has colours of its own; sofa, table, box and cylinder can be given one")
+            raise ValueError(f"a {self.kind} has fixed colours; only sofa, table, box and cylinder can be given one")
         return self
 
 
 class PersonSettings(FrozenModel):
-    """A person: clothes, and a path walked round and round, or a place."""
+    """A person: clothes, and either a path to walk round and round or a place to stay at."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
-    """The name by which events and frames of the ground truth call the person."""
+    """The person's name in events and in the frames of the ground truth."""
     description: str = Field("", max_length=200)
-    """What a detector calls them; `""` tells the clothes."""
+    """The label that a detector gives the person; `""` is one made of the colours of the clothes."""
     height: float = Field(1.75, ge=0.8, le=2.2)
     """The person's height, in metres."""
     shirt: ColourSetting = COLOURS["blue"]
@@ -147,21 +147,21 @@ class PersonSettings(FrozenModel):
     shoes: ColourSetting | None = None
     """The colour of the shoes; None for the usual one."""
     path: tuple[tuple[Metres, Metres], ...] = Field((), max_length=100)
-    """The corners of a closed way that the person walks."""
+    """The corners of the closed path that the person walks: x and y of each, in metres."""
     speed: float = Field(0.7, ge=0.05, le=2.0)
     """The walking speed, in m/s."""
     place: PlaceSettings | None = None
     seat: float | None = Field(None, gt=0.0, le=1.2)
-    """The height of the seat of a person who sits, in metres."""
+    """The height of the seat, in metres, of a person who sits; None for anybody else."""
 
     @model_validator(mode="after")
     def _somewhere(self) -> "PersonSettings":
         if bool(self.path) is (self.place is not None):
             raise ValueError("a person has either a path or a place")
         if self.path and len(set(self.path)) < 2:
-            raise ValueError("a path needs at least two corners that differ; who stands still has a place")
+            raise ValueError("a path needs at least two corners that differ; give a person who stands still a place")
         if self.path and self.seat is not None:
-            raise ValueError("who walks a path has no seat")
+            raise ValueError("a person with a path walks and has no seat")
         return self
 
 
@@ -181,7 +181,7 @@ FurnitureSetting = Annotated[tuple[FurnitureItem, ...], Field(max_length=MAX_FUR
 
 
 class SceneSettings(FrozenModel):
-    """A scene, or what is different from another one: None is as it is there."""
+    """A scene, or changes to another one: None keeps what that one has."""
 
     room: RoomSettings | None = None
     rugs: tuple[RugSettings, ...] | None = Field(None, max_length=20)

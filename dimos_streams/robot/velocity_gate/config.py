@@ -22,21 +22,21 @@ class VelocityGateConfig(ModuleConfig):
     turn_acceleration: float = Field(5.0, gt=0.0)
     """The greatest angular acceleration, in rad/s²."""
     command_timeout_s: float = Field(0.2, gt=0.0, le=0.35)
-    """The age, in seconds, from which a command is zero."""
+    """The age, in seconds, from which a command counts as zero."""
     teleop_hold_s: float = Field(0.5, ge=0.0)
     """The time, in seconds, for which skills wait after the last teleop command."""
     scan_timeout_s: float = Field(0.5, gt=0.0)
     """The time, in seconds, without a scan after which the base only turns."""
     robot_radius: Annotated[float, OfRobot] = Field(0.22, gt=0.0)
-    """The radius, in metres, of the circle that the robot fills."""
+    """The radius, in metres, of the smallest circle around the robot."""
     side_margin: Annotated[float, OfRobot] = Field(0.08, ge=0.0)
     """The distance, in metres, that is kept free at the robot's sides."""
     stop_distance: float = Field(0.25, ge=0.0)
-    """The distance, in metres, that is kept free before the hull."""
+    """The distance, in metres, that is kept free in front of the hull, whichever way the robot moves."""
     unseen_speed: float = Field(0.1, ge=0.0)
-    """The greatest speed, in m/s, where no ray was measured; 0 to go nowhere unseen. The limit for ways into which no
-    ray of the scan was measured, as behind a lidar that looks ahead."""
+    """The greatest speed, in m/s, in directions that the scan does not cover, such as backwards where the lidar looks
+    ahead; 0 forbids these directions."""
     braking: float = Field(1.0, gt=0.0)
-    """The deceleration, in m/s², that the base surely has."""
+    """The deceleration, in m/s², that the base is sure to reach when it brakes."""
     reaction_s: float = Field(0.2, ge=0.0)
-    """The age that a scan or a command may have by the time the base obeys."""
+    """The longest time, in seconds, from a scan or a command until the base obeys it."""

@@ -38,8 +38,8 @@ class _HoldRecord(FrozenModel):
 
 
 class HoldFile:
-    """The file of one gate in its run's directory. It is written when the sources that hold, or what they ask, have
-    changed; a message that only repeats a hold, be it for another reason, changes nothing."""
+    """The file of one gate in its run's directory. It is written when a source begins or ends a hold, or asks for
+    another validity; a message that repeats a hold, even with another reason, changes nothing."""
 
     def __init__(self, run_dir: Path, gate: str) -> None:
         """``gate`` is the module's name."""
@@ -47,7 +47,7 @@ class HoldFile:
         self.trouble = ""
         """The reason why the file can't be read or written, for operators; empty if it can."""
         self.complete = True
-        """False if others may have held as well than those that ``load`` has returned."""
+        """False if there may have been other holds besides those that ``load`` has returned."""
         self._written: _Asked | None = frozenset()
         self._next_at = 0.0
         self._busy = False

@@ -23,26 +23,31 @@ from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
 _ABSURD = 5.0
-"""How many times a limit a command has to be for a line in the log: its units may be others."""
+"""A command that is this many times a limit is logged: its sender may use other units."""
 _SLOW = 0.1
-"""The least limit, m/s or rad/s, that counts for that: what wants to drive a base that only turns is not absurd."""
+"""The limit, m/s or rad/s, with which a command is compared for that where the real one is lower: it is not absurd to
+tell a base that only turns to drive."""
 _REASONS_EVERY_S = 1.0
-"""The least time, in seconds, from any report to one that differs from it in reasons alone: a reason that has a
-distance in it is another one with each message."""
+"""The least time, in seconds, between two reports that differ in reasons alone: a reason that has a distance in it is
+another one with each message."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
-    `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can, unless it
-    is an operator's stop, which holds everything. Nothing can for `HOLDS_KNOWN_AFTER_S` after its start, or after it
-    was held up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run
-    holds on as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back.
-    Its heartbeats say for whom it holds, see `VelocityGateState`, and as its health what was odd in a hold, why it
-    can't write down who holds, or that it lets the robot only turn or creep, for want of a scan of where it goes.
-    Publishes at 20 Hz while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing:
-    whoever else drives the base is not braked.
+    `teleop_vel` outranks `skill_vel`. While a source holds the robot, skills can't move the base; teleop still can,
+    unless the hold is an operator's stop. After its start, or after its process did not run for
+    `HOLDS_KNOWN_AFTER_S`, the gate lets nothing move the base for that time: it first has to hear which sources hold.
+    Sources that held when a gate of this name ended in the same run go on holding as if they had just said so (see
+    `HoldFile`), since a process that was killed together with the gate may take long to be back.
+
+    Heartbeats list the sources that it holds for, see `VelocityGateState`. Its health says what was odd in a hold,
+    why holds can't be written to the file, or that for want of a scan of where it goes the robot may only turn or
+    creep.
+
+    It publishes at 20 Hz while somebody commands, or an operator has stopped the robot; then a few zeros, then
+    nothing, so that another program can drive the base unbraked.
     """
 
     config: VelocityGateConfig
@@ -56,13 +61,13 @@ class VelocityGate(Module):
     cmd_vel: Out[Twist]
 
     _quiet = PARTING_ZEROS + 1
-    """The number of periods since the last one with something to say."""
+    """The number of periods since the last one in which there was a velocity to publish."""
     _reported: tuple[tuple[str, ...], VelocityGateConfig, bool] | None = None
     """The values from which the last reported state was made, without the reasons."""
     _reasons: tuple[str, ...] = ()
     """The reasons in that state."""
     _reasons_due = 0.0
-    """The time, in seconds, from which a state may be reported in which only the reasons are others."""
+    """The time, in seconds, from which a state may be reported that differs in its reasons alone."""
 
     @classmethod
     def longest_gaps(cls, config: VelocityGateConfig) -> Mapping[str, float]:

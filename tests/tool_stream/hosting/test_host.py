@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import itertools
 import logging
 import threading
 from typing import Any
 
 import pytest
 
-from dimos_streams import clock
-from dimos_streams.bus import create_bus
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import SkillError, StreamClosedError
-from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamRequest
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
@@ -26,11 +22,10 @@ from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import host, host_admission
-from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.liveness.heartbeat import stop_reason
-from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS
 from dimos_streams.tool_stream.threads import ToolStream
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
+from tests.tool_stream.hosting.test_results import Carrier
 
 
 class CounterConfig(ModuleConfig):
@@ -297,113 +292,6 @@ async def test_a_call_that_comes_twice_runs_once() -> None:
         assert [event.type for event in call.events] == ["open", "update", "update", "close"]
 
 
-def descriptions(harness: ModuleHarness) -> list[float]:
-    """When skills are described, from now on."""
-    described: list[float] = []
-
-    def note(channel: str, data: bytes) -> None:
-        if decode(ModuleStatus, data, channel=channel).skills_json:
-            described.append(clock.monotonic())
-
-    harness.bus.subscribe(STATUS, note)
-    return described
-
-
-@pytest.mark.virtual_time
-async def test_who_asks_for_skills_just_after_another_gets_them_soon() -> None:
-    async with ModuleHarness(Counter, name="counter") as harness:
-        await asyncio.sleep(1.0)
-        described = descriptions(harness)
-        began = clock.monotonic()
-        for _ in range(3):
-            harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(1.0)
-        assert described == pytest.approx([began, began + 0.1], abs=0.01), "two of them together"
-
-
-@pytest.mark.virtual_time
-async def test_where_many_ask_all_the_time_skills_are_described_ever_more_seldom_within_a_bound() -> None:
-    async with ModuleHarness(Counter, name="counter") as harness:
-        await asyncio.sleep(1.0)
-        described = descriptions(harness)
-        for _ in range(250):
-            harness.bus.publish(REQUESTS, encode(ToolStreamRequest(kind="describe")))
-            await asyncio.sleep(0.005 if len(described) < 3 else 0.02)
-        pauses = [later - earlier for earlier, later in itertools.pairwise(described)]
-        assert pauses == pytest.approx([0.1, 0.2, 0.4, *[0.8] * (len(pauses) - 3)], abs=0.02)
-        assert len(pauses) >= 6
-
-
-@pytest.mark.virtual_time
-@pytest.mark.feature("C4")
-async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_heartbeat() -> None:
-    async with ModuleHarness(Counter, name="counter") as harness:
-        directory = ModuleDirectory(harness.bus)
-        directory.start()
-        heard: list[ModuleStatus] = []
-        directory.listen(heard.append)
-        await asyncio.sleep(0.3)
-        heard.clear()
-        harness.module.report_state({"gate": {"open": True}})
-        harness.module.report_state({"gate": {"open": True}})
-        await asyncio.sleep(0)
-        assert [status.state_json for status in heard] == ['{"gate":{"open":true}}'], "once"
-        view = directory.module("counter")
-        assert view is not None
-        assert view.state == {"gate": {"open": True}}
-        await asyncio.sleep(1.0)
-        assert {status.state_json for status in heard} == {'{"gate":{"open":true}}'}
-        assert len(heard) >= 4
-        with pytest.raises(ValueError, match="the state of module 'counter' has 5008 bytes, 4000 are possible"):
-            harness.module.report_state({"x": "y" * 5000})
-        with pytest.raises(ValueError, match="has 4008 bytes, 4000 are possible"):
-            harness.module.report_state({"x": "ö" * 2000})
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            harness.module.report_state({"x": float("nan")})
-        with pytest.raises(ValueError, match=r"the state of module 'counter' has no JSON form: .* \(x.0: nan\)"):
-            harness.module.report_state({"x": [float("nan")]})
-        with pytest.raises(ValueError, match=r"has no JSON form: .* \(at x\)"):
-            harness.module.report_state({"x": object()})
-        with pytest.raises(TypeError, match=r"^the state of module 'counter' can't be \[1\]: report values"):
-            harness.module.report_state([1])  # type: ignore[arg-type]
-        harness.module.report_state({})
-        await asyncio.sleep(0)
-        assert heard[-1].state_json == ""
-        directory.stop()
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("word", ["ended", "stopping", "stopping: for lunch"])
-async def test_a_module_that_says_of_itself_that_it_stops_does_not_stop(word: str) -> None:
-    async with ModuleHarness(Counter) as harness:
-        directory = ModuleDirectory(harness.bus)
-        directory.start()
-        harness.module.health = word
-        await asyncio.sleep(1.0)
-        view = directory.module(harness.module.name)
-        assert view is not None
-        assert (view.alive, view.health) == (True, f'"{word}"')
-        assert stop_reason(view.health) is None
-        directory.stop()
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize("bad", ["{", "[]", "3", '{"x": NaN}', '{"x": "' + "y" * 5000 + '"}', "[" * 3000])
-async def test_a_state_that_can_not_be_read_is_counted_and_says_nothing(bad: str) -> None:
-    bus = create_bus("memq://")
-    await bus.open()
-    directory = ModuleDirectory(bus)
-    directory.start()
-    for text in ('{"gate": 1}', bad):
-        bus.publish(STATUS, encode(ModuleStatus(module="m", instance="1", health="ok", state_json=text)))
-        await asyncio.sleep(0)
-    (view,) = directory.modules()
-    assert (view.state, view.health, directory.malformed) == ({}, "ok", 1)
-    directory.stop()
-    await bus.close()
-
-
 def test_schema_comes_from_signature_and_docstring() -> None:
     from dimos_streams.skill import skills_of
 
@@ -484,92 +372,6 @@ async def test_what_is_read_only_begins_no_other_call() -> None:
 def test_a_skill_that_changes_something_is_not_read_only(more: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"read_only with {next(iter(more))}"):
         skill(read_only=True, **more)(lambda self: None)
-
-
-class Truck(Module):
-    """It fails half-way."""
-
-    load: Any = None
-    problem = "the ramp is up"
-
-    @skill
-    async def unload(self) -> None:
-        """Unload."""
-        raise SkillError(self.problem, result=self.load)
-
-
-@pytest.mark.virtual_time
-@pytest.mark.feature("E9")
-@pytest.mark.parametrize(
-    ("load", "reported"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)]
-)
-async def test_a_failed_call_has_what_there_is_of_a_result(load: Any, reported: Any) -> None:
-    truck = Truck(name="truck")
-    truck.load = load
-    async with ModuleHarness(truck) as harness:
-        closed = await (await harness.call("unload")).closed()
-        assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", reported)
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize(("size", "reported"), [(37_900, True), (38_100, False)])
-async def test_a_failed_calls_long_error_counts_for_more_than_its_result(size: int, reported: bool) -> None:
-    truck = Truck(name="truck")
-    truck.load, truck.problem = {"parcels": "x" * size}, "y" * 10_000
-    async with ModuleHarness(truck) as harness:
-        closed = await (await harness.call("unload")).closed()
-        assert (closed.outcome, closed.text, "result" in closed.data) == ("failed", truck.problem, reported)
-
-
-@dataclasses.dataclass(frozen=True)
-class Load:
-    parcels: int
-
-
-class SpokenLoad(Load):
-    def __str__(self) -> str:
-        return f"{self.parcels} parcels"
-
-
-@dataclasses.dataclass(frozen=True)
-class OwnLoad:
-    parcels: int
-
-    def __str__(self) -> str:
-        return f"{self.parcels} parcels of its own"
-
-
-class Carrier(Module):
-    """It says what it carries, in different ways."""
-
-    @skill
-    async def rest(self) -> str:
-        """Rest."""
-        return "rested"
-
-    @skill
-    async def carry(self, call: Call, how: str) -> Any:
-        """Carry."""
-        if how == "on":
-            await asyncio.Event().wait()
-        return {"plain": Load(2), "spoken": SpokenLoad(2), "own": OwnLoad(2), "table": {"parcels": 2}}[how]
-
-
-@pytest.mark.slow
-@pytest.mark.virtual_time
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [
-        ("plain", '{"parcels":2}'),
-        ("spoken", "2 parcels"),
-        ("own", "2 parcels of its own"),
-        ("table", '{"parcels":2}'),
-    ],
-)
-async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: str) -> None:
-    async with ModuleHarness(Carrier) as harness:
-        closed = await (await harness.call("carry", how=how)).closed()
-        assert (closed.text, closed.data["result"]) == (text, {"parcels": 2})
 
 
 @pytest.mark.virtual_time

@@ -16,8 +16,9 @@ from pydantic import BaseModel, Field
 
 from dimos_streams.common import secrets
 from dimos_streams.common.json.writing import json_text
+from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
-from dimos_streams.skill import skill
+from dimos_streams.skill import Call, skill
 from dimos_streams.skill.result_type import ResultType
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
@@ -260,3 +261,89 @@ def test_a_skill_that_ends_the_program_has_failed_and_its_module_lives_on(name: 
             assert (await (await harness.call("weigh")).closed()).outcome is Outcome.COMPLETED
 
     asyncio.run(scenario())
+
+
+class Truck(Module):
+    """It fails half-way."""
+
+    load: Any = None
+    problem = "the ramp is up"
+
+    @skill
+    async def unload(self) -> None:
+        """Unload."""
+        raise SkillError(self.problem, result=self.load)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("E9")
+@pytest.mark.parametrize(
+    ("load", "reported"), [({"parcels": 2}, {"parcels": 2}), (None, None), ("x" * 1_000_000, None)]
+)
+async def test_a_failed_call_has_what_there_is_of_a_result(load: Any, reported: Any) -> None:
+    truck = Truck(name="truck")
+    truck.load = load
+    async with ModuleHarness(truck) as harness:
+        closed = await (await harness.call("unload")).closed()
+        assert (closed.outcome, closed.text, closed.data.get("result")) == ("failed", "the ramp is up", reported)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("size", "reported"), [(37_900, True), (38_100, False)])
+async def test_a_failed_calls_long_error_counts_for_more_than_its_result(size: int, reported: bool) -> None:
+    truck = Truck(name="truck")
+    truck.load, truck.problem = {"parcels": "x" * size}, "y" * 10_000
+    async with ModuleHarness(truck) as harness:
+        closed = await (await harness.call("unload")).closed()
+        assert (closed.outcome, closed.text, "result" in closed.data) == ("failed", truck.problem, reported)
+
+
+@dataclass(frozen=True)
+class Parcels:
+    parcels: int
+
+
+class SpokenParcels(Parcels):
+    def __str__(self) -> str:
+        return f"{self.parcels} parcels"
+
+
+@dataclass(frozen=True)
+class OwnParcels:
+    parcels: int
+
+    def __str__(self) -> str:
+        return f"{self.parcels} parcels of its own"
+
+
+class Carrier(Module):
+    """It says what it carries, in different ways."""
+
+    @skill
+    async def rest(self) -> str:
+        """Rest."""
+        return "rested"
+
+    @skill
+    async def carry(self, call: Call, how: str) -> Any:
+        """Carry."""
+        if how == "on":
+            await asyncio.Event().wait()
+        return {"plain": Parcels(2), "spoken": SpokenParcels(2), "own": OwnParcels(2), "table": {"parcels": 2}}[how]
+
+
+@pytest.mark.slow
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("plain", '{"parcels":2}'),
+        ("spoken", "2 parcels"),
+        ("own", "2 parcels of its own"),
+        ("table", '{"parcels":2}'),
+    ],
+)
+async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: str) -> None:
+    async with ModuleHarness(Carrier) as harness:
+        closed = await (await harness.call("carry", how=how)).closed()
+        assert (closed.text, closed.data["result"]) == (text, {"parcels": 2})

@@ -31,8 +31,8 @@ def stop_robot(
 ) -> None:
     """Have robots stand still, at once, until `release-robot`. Exit code 1 unless every velocity gate says it holds.
 
-    It goes past agents and queues: the bridge itself holds the velocity gates, against teleoperation too, ends the
-    motions that run, and begins no other.
+    No agent and no queue takes part in it: the bridge itself holds the velocity gates, against teleoperation too,
+    ends the motions that run, and begins no other.
     """
     _order("/robots/stop", robot, reason, bridge, as_json=as_json)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
-from dimos_streams.recording.report.axes import Axis, clock_text, time_ticks
+from dimos_streams.recording.report.figures.axes import Axis, clock_text, time_ticks
 from dimos_streams.recording.report.markup import Node, cut, h, number, with_attributes
 from dimos_streams.recording.report.model import KeyMoment, Recorded, ReportedCall
 

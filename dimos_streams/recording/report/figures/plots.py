@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from dimos_streams.recording.report.axes import Axis, clock_text, time_ticks
+from dimos_streams.recording.report.figures.axes import Axis, clock_text, time_ticks
 from dimos_streams.recording.report.markup import h, number, with_attributes
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.series import PlottedSeries

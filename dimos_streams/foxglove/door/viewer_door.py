@@ -26,10 +26,10 @@ from dimos_streams.common.http.own_origin import absolute_form
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
-from dimos_streams.foxglove.admission import AdmissionRules
-from dimos_streams.foxglove.arrivals import Arrivals
-from dimos_streams.foxglove.outbox import STALLED_S, Outboxes, UnansweredError
-from dimos_streams.foxglove.subscriptions import Subscriptions
+from dimos_streams.foxglove.door.admission import AdmissionRules
+from dimos_streams.foxglove.door.arrivals import Arrivals
+from dimos_streams.foxglove.door.outbox import STALLED_S, Outboxes, UnansweredError
+from dimos_streams.foxglove.door.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
 MAX_AT_THE_DOOR = 64

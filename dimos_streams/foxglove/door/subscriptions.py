@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from dimos_streams.common.json.reading import parse_json
-from dimos_streams.foxglove.arrivals import Arrivals, HasLeft, is_order, stays
-from dimos_streams.foxglove.conversion.frames import ClientFrame, binary_frame, read_client_frame, text_frame
+from dimos_streams.foxglove.door.arrivals import Arrivals, HasLeft, is_order, stays
+from dimos_streams.foxglove.door.websocket_frames import ClientFrame, binary_frame, read_client_frame, text_frame
 
 _MOST = 1000
 """The largest number of subscriptions that are followed: a viewer with more is sent everything always."""

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from dimos_streams.foxglove.conversion.frames import FrameHead, read_frame_head
+from dimos_streams.foxglove.door.websocket_frames import FrameHead, read_frame_head
 
 MAX_BYTES = 12 * 1024 * 1024
 """Maximum of bytes that wait for one viewer: the largest message of a bus, as JSON."""

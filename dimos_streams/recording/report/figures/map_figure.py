@@ -9,10 +9,10 @@ from xml.etree.ElementTree import Element
 
 from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.common.polygon import Point, centre_of
-from dimos_streams.recording.occupancy import CELL_M
-from dimos_streams.recording.report.axes import round_step
+from dimos_streams.recording.report.figures.axes import round_step
 from dimos_streams.recording.report.markup import cut, h, number, with_attributes
 from dimos_streams.recording.report.model import KeyFrame, MapScene, Recorded
+from dimos_streams.recording.report.occupancy import CELL_M
 from dimos_streams.recording.report.way import Stand, Way
 
 _WIDTH, _MOST_HIGH = 720.0, 560.0

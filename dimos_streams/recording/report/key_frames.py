@@ -69,7 +69,7 @@ class _Camera:
             _detect(shot, event)
 
 
-class Frames:
+class KeyFrames:
     """Chooses moments of a recording, and reads their pictures out of it."""
 
     def __init__(self, recorded: Recorded) -> None:
