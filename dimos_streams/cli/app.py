@@ -81,7 +81,7 @@ _COMMANDS = (
     _Command("messages", _BUS, "messages"),
     _Command("recording", _LOGS, "of_logs.recording"),
     _Command("replay", _LOGS, "of_logs.replay", "replay"),
-    _Command("hub", _FLEET, "hub"),
+    _Command("hub", _FLEET, "of_hubs.hub"),
     _Command("doctor", _BUS, "doctor", "doctor"),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from dimos_streams.cli.commands.hub import Database
+from dimos_streams.cli.commands.of_hubs.database import Database
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.option_groups.ungrouped import ungrouped

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from dimos_streams.cli.commands.hub import create_app
+from dimos_streams.cli.commands.of_hubs.hub import create_app
 from dimos_streams.cli.entry import run_command
 from dimos_streams.errors import UserError
 from dimos_streams.hub.process import FleetHub
@@ -33,7 +33,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[HubSettings]:
     async def serve(given: HubSettings) -> None:
         settings.append(given)
 
-    monkeypatch.setattr("dimos_streams.cli.commands.hub._serve", serve)
+    monkeypatch.setattr("dimos_streams.cli.commands.of_hubs.hub._serve", serve)
     return settings
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import pytest
 
-from dimos_streams.hub.storage.engines.postgres_partitions import drop_partition, partitions
+from dimos_streams.hub.storage.engines import postgres
+from dimos_streams.hub.storage.engines.engine import Transaction
+from dimos_streams.hub.storage.engines.postgres_partitions import (
+    drop_partition,
+    end_filled_partition,
+    look_through,
+    partitions,
+)
 from dimos_streams.hub.storage.rows import KeptRange, Retention, RobotBatch, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.helpers import wait_for
@@ -76,6 +85,37 @@ def test_room_that_is_not_reclaimed_in_time_is_no_trouble(storage: HubStorage) -
         wait_for(cancel, timeout_s=30.0)
         asked.result()
     assert storage.engine.trouble == ""
+
+
+def test_a_partition_is_looked_through_before_anybody_has_to_wait_until_it_has_ended(
+    storage: HubStorage, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server looks through it while nobody may read or store: from a disk that takes seconds for 2 GB."""
+    import psycopg
+
+    storage.store([batch(*(entry(at, noise(at, 60_000)) for at in range(1, 21)))])
+    with storage.engine.transaction() as db:
+        filled = partitions(db)[0]
+    steps: list[tuple[str, bool]] = []
+
+    def noted(step: Callable[[Transaction, Any], None], db: Transaction, what: Any) -> None:
+        step(db, what)
+        held = db.rows(
+            "SELECT 1 FROM pg_locks WHERE relation = 'events'::regclass AND mode = 'AccessExclusiveLock' AND granted"
+        )
+        steps.append((step.__name__, bool(held)))
+
+    for step in (look_through, end_filled_partition):
+        module = "dimos_streams.hub.storage.engines.postgres"
+        monkeypatch.setattr(f"{module}.{step.__name__}", partial(noted, step))
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (postgres.ENDING_LOCK,))
+        storage.engine.end_partition(SHARE)
+    assert steps == [], "what another hub is at is left to it"
+    storage.engine.end_partition(SHARE)
+    assert steps == [("look_through", False), ("end_filled_partition", True)]
+    with storage.engine.transaction() as db:
+        assert partitions(db)[0] == filled._replace(behind=21)
 
 
 def test_events_are_refused_while_the_oldest_can_not_be_dropped(

@@ -255,6 +255,12 @@ def test_a_call_that_goes_on_is_known_when_its_events_are_gone(
     monkeypatch.setattr("dimos_streams.hub.storage.calls._OPEN_BYTES", 3 * size // 2)
     storage.trim(Retention())
     assert known("open") == [("r2", "c1"), ("r1", "c3")], "of each robot those that began last"
+    for robot in ("r1", "r2"):
+        storage.robots.add(robot)
+    storage.calls.drop_before(201, 2 * size + 20)
+    assert known("open") == [("r2", "c1"), ("r1", "c3")]
+    storage.calls.drop_before(201, 2 * size - 20)
+    assert known("open") == [], "all robots share what the history's bound leaves them"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ _AT_MOST = 4
 may have each text twice."""
 _SHARES = 16
 """The bound is this many shares: one may come before it is looked at again, one while events are dropped, and one is
-dropped at once."""
+dropped at once. Open calls whose events are gone may take one."""
 
 
 def share_of(max_bytes: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
@@ -39,17 +40,20 @@ class CallTable:
         with self._engine.reading() as db:
             return [_call(row) for row in db.rows(f"{_SELECT} WHERE call_id = ?", call_id)]
 
-    def drop_before(self, seq: int) -> None:
+    def drop_before(self, seq: int, open_bytes: int) -> None:
         """Forget the calls whose events all have lower numbers. Those that go on stay as far as there is room for
-        them: who can't see one can't cancel it. They are looked for among those that began before it: there may be
-        millions of others."""
-        room: dict[str, int] = {}
+        them, which is ``open_bytes`` shared by all robots: who can't see one can't cancel it. They are looked for
+        among those that began before it: there may be millions of others."""
+        with self._engine.reading() as db:
+            ((robots,),) = db.rows("SELECT count(*) FROM robots")
+        each = min(_OPEN_BYTES, open_bytes // max(robots, 1))
+        room = defaultdict[str, int](lambda: each)
         before = seq
         while before > 0:
             with self._engine.transaction() as db:
                 before = self._drop_step(db, seq, before, room)
 
-    def _drop_step(self, db: Transaction, seq: int, before: int, room: dict[str, int]) -> int:
+    def _drop_step(self, db: Transaction, seq: int, before: int, room: defaultdict[str, int]) -> int:
         """Forget those of the next calls that began before a number; return the first number that was looked at."""
         began = "SELECT first_seq FROM calls WHERE first_seq < ? ORDER BY first_seq DESC LIMIT 1 OFFSET ?"
         step = db.rows(began, before, _STEP - 1)
@@ -175,10 +179,10 @@ def lose_calls(db: Transaction, robot: str, why: str) -> None:
     )
 
 
-def _has_room(room: dict[str, int], robot: str, size: int) -> bool:
+def _has_room(room: defaultdict[str, int], robot: str, size: int) -> bool:
     """Return whether a call may stay though its events go, whose size is 0 if it has ended: as long as there is room
     for those of its robot that were looked at before."""
-    room[robot] = room.get(robot, _OPEN_BYTES) - size
+    room[robot] -= size
     return size > 0 and room[robot] >= 0
 
 

@@ -40,7 +40,7 @@ class HistoryBounds:
         be more than the bound.
         """
         first = self._forget_old(retention)
-        self._calls.drop_before(first)
+        self._calls.drop_before(first, share_of(retention.max_bytes))
         try:
             self._drop(first, retention.max_bytes)
         except StorageUnavailableError as error:
@@ -55,7 +55,7 @@ class HistoryBounds:
         while bounds := to_keep(self._engine, self._kept(), max_bytes):
             with self._engine.transaction() as db:
                 db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", bounds.first, bounds.first)
-            self._calls.drop_before(bounds.first)
+            self._calls.drop_before(bounds.first, share_of(max_bytes))
             self._engine.drop_before(bounds.first)
         if is_near(self._engine, max_bytes):
             self._engine.reclaim()

@@ -47,6 +47,11 @@ async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs_of_the_
         os.utime(tmp_path / "1-old" / "journal.sqlite", (shipped, shipped))
         hub.journals.clear()
         await asyncio.sleep(190)
+        hub.attempts = 0
+        await asyncio.sleep(600)
+    assert hub.attempts <= 11, "what it has again it is not asked for"
+    written = (tmp_path / "1-old" / "journal.sqlite").stat().st_mtime
+    assert (abs(written - shipped) > 1.0) == (days < 30), "the time of the last shipping counts"
     assert (hub.stored(robot.name), hub.stored(old.name)) == (whole(1, 1), whole(1, 10) if days < 30 else [])
 
 

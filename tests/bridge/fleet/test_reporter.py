@@ -13,7 +13,7 @@ from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.reporter import HubReporter, with_skills
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.secrets import know
-from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT
+from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.bridge.fleet.fake_hub import FakeHub
@@ -74,6 +74,24 @@ async def test_skills_are_reported_when_a_hub_wants_them_and_only_then() -> None
         await asyncio.gather(reporting, return_exceptions=True)
     assert [report.skills is not None for report in hub.reports] == [True, True, False]
     assert [report.notes for report in hub.reports] == [(), (), ("not well",)]
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.virtual_time
+async def test_a_robot_of_which_nothing_changes_reports_now_and_then_and_at_once_what_does() -> None:
+    """A hub takes one for hanging that says nothing for a minute."""
+    hub, notes = FakeHub(), list[str]()
+    link = LinkContext(hub, Troubles(logging.getLogger("hub"), "http://hub"), random.Random(1))
+    async with scene() as made:
+        reporting = asyncio.create_task(HubReporter(link, made.broker, made.bridge.journal, lambda: notes).run())
+        await asyncio.sleep(3 * REPORT_EVERY_S + 10.0)
+        assert [report.status for report in hub.reports] == ["ok"] * 4
+        notes.append("not well")
+        await asyncio.sleep(2.0)
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    assert [report.status for report in hub.reports] == [*["ok"] * 4, "degraded"]
+    assert [report.skills is None for report in hub.reports] == [False, *[True] * 4]
 
 
 def test_each_trouble_is_logged_once_whichever_part_has_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,8 +14,14 @@ from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal, next_batch
 from dimos_streams.errors import UserError
-from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
-from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
+from dimos_streams.fleet.batches import Batch, Position, ShippedEvent, ShippedGap
+from dimos_streams.fleet.protocol import (
+    FLEET_ENTRY,
+    FLEET_POSITION,
+    FOREIGN_ROBOT,
+    MAX_BATCH_BYTES,
+    MAX_ENTRIES,
+)
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Read
@@ -418,6 +424,52 @@ async def test_offsets_that_are_gone_altogether_are_a_gap(opened: OpenJournal) -
     assert batch is not None
     assert (batch.upto, batch.events) == (100, 0)
     assert b'"entries":[{"offset":21,"to_offset":100,' in batch.body
+
+
+async def test_offsets_that_can_not_be_read_now_are_no_gap(opened: OpenJournal) -> None:
+    class Unread(CurrentJournal):
+        async def read(self, after: int) -> Read:
+            return Read([], after, after + 1)
+
+    robot = Robot(opened(), FakeHub())
+    robot.happen(*range(1, 101))
+    assert await next_batch(Unread(robot.hub), 20) is None
+
+
+@pytest.mark.parametrize("size", [50, 200, 1000])
+async def test_a_batch_is_as_large_as_it_may_be_and_no_larger(opened: OpenJournal, size: int) -> None:
+    """One that is too large the hub refuses."""
+    robot = Robot(opened(), FakeHub(), ring=1000)
+    robot.happen(*range(1, 600), size=size)
+    batch = await next_batch(CurrentJournal(robot.hub), 0)
+    assert batch is not None
+    assert batch.full
+    assert len(batch.body) <= MAX_BATCH_BYTES
+    assert batch.entries == MAX_ENTRIES or len(batch.body) > MAX_BATCH_BYTES - 3000
+
+
+@pytest.mark.parametrize("below", [500, 1000, 1500, 2500])
+async def test_an_event_that_fills_a_batch_holds_nothing_up(opened: OpenJournal, below: int) -> None:
+    robot = Robot(opened(), FakeHub())
+    robot.happen(1, size=MAX_BATCH_BYTES - below)
+    batch = await next_batch(CurrentJournal(robot.hub), 0)
+    assert batch is not None
+    assert batch.upto == 1
+
+
+async def test_a_hub_that_refuses_the_place_that_it_names_is_asked_now_and_then(opened: OpenJournal) -> None:
+    hub = FakeHub(delay_s=0.01)
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 11))
+
+    async def refuse(batch: bytes) -> Position:
+        await hub._request()
+        raise HubRefusalError("not there", FLEET_POSITION, 0)
+
+    hub.ship = refuse  # type: ignore[method-assign]
+    async with robot.shipping():
+        await asyncio.sleep(60.0)
+    assert hub.attempts < 20
 
 
 async def test_a_journal_has_nothing_behind_its_end(opened: OpenJournal) -> None:

@@ -20,6 +20,7 @@ from dimos_streams.hub.storage.engines.postgres_partitions import (
     drop_partition,
     end_filled_partition,
     filled_partition,
+    look_through,
     partitions,
     used_by_partitions,
 )
@@ -34,6 +35,8 @@ _FETCHED = 100
 """Number of rows that a page fetches at once; it may need fewer, if they are large."""
 _SCHEMA_LOCK = 0x64537472
 """The key of PostgreSQL's advisory lock for changes of the tables."""
+ENDING_LOCK = _SCHEMA_LOCK + 1
+"""The key of the one for who ends a partition: nobody who makes another one waits for that."""
 _CONNECTION_PROBE_S = 5.0
 _RETRY_S = 1.0
 
@@ -161,11 +164,12 @@ class PostgresEngine(Engine):
     def end_partition(self, size: int) -> None:
         """See ``Engine``."""
         with self.transaction() as db:
-            is_due = filled_partition(db, size) is not None
-        if is_due:
-            with self.transaction() as db:
-                self.lock_schema(db)
-                end_filled_partition(db, size)
+            filled = filled_partition(db, size)
+            if filled is None or db.rows("SELECT pg_try_advisory_xact_lock(?)", ENDING_LOCK) != [(True,)]:
+                return  # or another hub is at it
+            look_through(db, filled)
+            self.lock_schema(db)
+            end_filled_partition(db, size)
 
     def partition_start(self, transaction: Transaction, seq: int) -> int:
         """See ``Engine``."""

@@ -48,9 +48,16 @@ def filled_partition(db: Transaction, size: int) -> Partition | None:
     return None
 
 
+def look_through(db: Transaction, partition: Partition) -> None:
+    """Have all rows of one in the server's memory, while others read and store: so whoever waits until it has ended
+    waits for no disk."""
+    db.rows(f"SELECT count(*) FROM {partition.name} WHERE stored < 0")
+
+
 def end_filled_partition(db: Transaction, size: int) -> None:
     """End the one that is being filled with the newest number, if it takes more than ``size`` bytes; another one
-    takes the rest of its range. Nobody reads or stores events meanwhile: the server looks through what is in it."""
+    takes the rest of its range. Nobody reads or stores events meanwhile: the server looks through its rows, for which
+    ``look_through`` has prepared it."""
     _wait_briefly(db)
     db.run("LOCK TABLE ONLY events IN ACCESS EXCLUSIVE MODE")
     ended = filled_partition(db, size)
