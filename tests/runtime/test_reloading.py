@@ -28,6 +28,9 @@ class Kitchen:
             self.write(name)
         self.loaded = {module: {self.files[module], self.files["shared"]} for module in ("kettle", "oven")}
         self.restarted: list[str] = []
+        self.imports: str | None = None
+        """The module whose code is being imported."""
+        self.outdated: list[str] = []
         self.broken: Exception | None = None
         self.events: list[RunEvent] = []
         self.groups: asyncio.Queue[set[Path]] = asyncio.Queue()
@@ -53,6 +56,10 @@ class Kitchen:
         if self.broken is not None:
             raise self.broken
         return (module,)
+
+    def outdate(self, module: str) -> bool:
+        self.outdated += [module] if module == self.imports else []
+        return module == self.imports
 
     async def changes(self, directories: frozenset[Path], stop: asyncio.Event) -> AsyncIterator[set[Path]]:
         self.watched.append(directories)
@@ -106,6 +113,20 @@ async def test_what_is_written_during_a_restart_is_another_one_reason(tmp_path: 
             "kettle: kettle.py changed",
             "kettle: kettle.py, shared.py changed",
         ]
+
+
+async def test_what_is_written_while_code_is_imported_is_imported_instead(tmp_path: Path) -> None:
+    async with Kitchen(tmp_path) as kitchen:
+        kitchen.groups.put_nowait(kitchen.write("kettle"))
+        await until(lambda: bool(kitchen.restarted))
+        kitchen.imports = "kettle"
+        kitchen.groups.put_nowait(kitchen.write("shared"))
+        await asyncio.sleep(4.0)
+        assert kitchen.restarted == ["kettle: kettle.py changed", "oven: shared.py changed"]
+        assert kitchen.outdated == ["kettle"]
+        kitchen.imports = "oven"  # by an operator's restart, which takes the newer code as well
+        assert await kitchen.saved("oven") == ["oven: oven.py changed"]
+        assert kitchen.outdated == ["kettle", "oven"]
 
 
 async def test_broken_code_is_shown_once_and_tried_again_with_every_file(tmp_path: Path) -> None:

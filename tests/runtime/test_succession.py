@@ -130,6 +130,24 @@ async def test_code_that_is_never_imported_is_given_up() -> None:
     await run.supervisor.stop()
 
 
+async def test_newer_code_is_imported_instead_of_what_takes_for_ever() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    assert not run.supervisor.outdate("talker"), "nothing is being imported"
+    Worker.slow, began = True, clock.monotonic()
+    restarting = asyncio.create_task(run.supervisor.restart("talker", "its code changed"))
+    await until(lambda: len(made()) == 3 and made()[-1].pid is not None)
+    Worker.slow = False
+    assert run.supervisor.outdate("talker")
+    assert await restarting == ("talker",)
+    assert clock.monotonic() - began < 1.0
+    assert [(each.pid, each.begin_asked.is_set()) for each in made()] == [
+        (None, False), (1002, False), (None, False), (1004, True),
+    ]  # fmt: skip
+    assert [event.text for event in run.reported("restarting")] == ["its code changed"]
+    await run.supervisor.stop()
+
+
 @pytest.mark.slow
 async def test_what_new_code_waits_for_a_processor_does_not_count() -> None:
     run = Run(two())

@@ -41,6 +41,9 @@ class Restarter(Protocol):
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
         """See ``Supervisor``."""
 
+    def outdate(self, module: str) -> bool:
+        """See ``Supervisor``."""
+
 
 def check_watching() -> None:
     """Raise ``UserError``, which says how to install watchfiles, if it is missing."""
@@ -125,9 +128,15 @@ class Reloader:
             # What a broken process needs may be in a file that it could not load yet.
             changed = written if module in self._broken else written & sources
             if changed:
-                self._due.setdefault(module, set()).update(changed)
-                if module not in self._tasks:
-                    self._tasks[module] = asyncio.create_task(self._reload(module), name=f"reload:{module}")
+                self._plan(module, changed)
+
+    def _plan(self, module: str, changed: set[Path]) -> None:
+        """Have a process restarted for changed files, unless its restart under way takes them as well."""
+        if self._run.outdate(module) and module in self._tasks:
+            return
+        self._due.setdefault(module, set()).update(changed)
+        if module not in self._tasks:
+            self._tasks[module] = asyncio.create_task(self._reload(module), name=f"reload:{module}")
 
     async def _reload(self, module: str) -> None:
         try:

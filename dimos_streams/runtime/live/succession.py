@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.liveness import BEAT_S
 from dimos_streams.runtime.processes.process import SupervisedProcess
 from dimos_streams.runtime.processes.reports import Report
+
+AnswerT = TypeVar("AnswerT")
 
 _PREPARES_WITHIN_S = 30.0
 """Maximum time of a preparation, in seconds; what it waits for a processor does not count."""
@@ -23,8 +26,9 @@ class Succession:
     """The process that prepares itself, until it has the place."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the process is replaced, and while the last one ends."""
-    _prepared: asyncio.Future[str] | None = None
-    """Done when the successor is prepared (empty), or can't be (with the reason)."""
+    _prepared: asyncio.Future[str | None] | None = None
+    """Done when the successor is prepared (empty), can't be (with the reason), or imports what is old code by now
+    (None)."""
     _settled: asyncio.Future[str] | None = None
     """Done when a successor that has taken the place is ready (empty), or never will be (with the reason)."""
 
@@ -33,9 +37,10 @@ class Succession:
         """True while a successor has the place and is not ready yet."""
         return self._settled is not None and not self._settled.done()
 
-    async def prepare(self, successor: SupervisedProcess, label: str) -> None:
-        """Have a successor of the process of that label import its code and wait. Raises ``UserError`` with what is
-        broken; the successor has ended then."""
+    async def prepare(self, successor: SupervisedProcess, label: str) -> bool:
+        """Have a successor of the process of that label import its code and wait; return False if it was outdated on
+        the way, so that another one is to be prepared. Raises ``UserError`` with what is broken. In either case the
+        successor has ended."""
         prepared = self._prepared = asyncio.get_running_loop().create_future()
         self.successor = successor
         try:
@@ -47,15 +52,28 @@ class Succession:
                     raise TimeoutError
             if why := prepared.result():
                 raise UserError(why)
+            if why is None:
+                self._drop(successor)
+            return why is not None
         except BaseException as error:
-            self.successor = None
-            successor.kill()
+            self._drop(successor)
             if isinstance(error, TimeoutError):
                 why = f"the code of process {label!r} was not imported within {_PREPARES_WITHIN_S:g} s"
                 raise UserError(why) from error
             if isinstance(error, OSError):
                 raise ModuleFailedError(f"process {label!r} could not be started: {error!r}") from error
             raise
+
+    def _drop(self, successor: SupervisedProcess) -> None:
+        self.successor = None
+        successor.kill()
+
+    def outdate(self) -> bool:
+        """Note that newer code was written than what a successor imports; return whether there is one that does."""
+        imports = self.successor is not None and self._prepared is not None and not self._prepared.done()
+        if imports:
+            _answer(self._prepared, None)
+        return imports
 
     def hear(self, report: Report) -> None:
         """Note what the successor reports of its preparation."""
@@ -88,6 +106,6 @@ class Succession:
         self.settle(why)
 
 
-def _answer(future: asyncio.Future[str] | None, why_not: str) -> None:
+def _answer(future: asyncio.Future[AnswerT] | None, why_not: AnswerT) -> None:
     if future is not None and not future.done():
         future.set_result(why_not)

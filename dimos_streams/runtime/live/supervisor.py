@@ -163,16 +163,26 @@ class Supervisor:
         await outlasting(asyncio.create_task(self._renew(slot, reason), name=f"renew:{slot.plan.label}"))
         return slot.plan.names
 
+    def outdate(self, module: str) -> bool:
+        """Have the successor of a module's process that imports its code begin anew, as newer code was written since;
+        return whether there is one."""
+        return slot_with(self._slots, module).succession.outdate()
+
     async def _renew(self, slot: Slot, reason: str) -> None:
         async with slot.succession.lock:
-            self._check_goes_on()
-            forget_stale_bytecode(slot.sources)
-            with explain_start_failure():
-                await in_executor(None, renew_stale_server)
-            task = slot.task(self._options, self._supplied(), waits=True)
-            await slot.succession.prepare(self._process(slot, task), slot.plan.label)
+            while not await self._prepare(slot):
+                pass  # newer code was written meanwhile
             self._check_goes_on()
             await self._replace(slot, reason)
+
+    async def _prepare(self, slot: Slot) -> bool:
+        """Prepare a successor; return False if the code that it imports is not the newest any more."""
+        self._check_goes_on()
+        forget_stale_bytecode(slot.sources)
+        with explain_start_failure():
+            await in_executor(None, renew_stale_server)
+        task = slot.task(self._options, self._supplied(), waits=True)
+        return await slot.succession.prepare(self._process(slot, task), slot.plan.label)
 
     def _check_goes_on(self) -> None:
         if self._stopping:
