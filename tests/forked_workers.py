@@ -47,16 +47,18 @@ class _Imports:
                 with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting the file says it
                     path = file.resolve().relative_to(_ROOT).with_suffix("")
                     importlib.import_module(".".join(path.parts))
-        _look_for_constants()
+        look_for_constants()
         return True
 
 
-def _look_for_constants() -> None:
-    """Have Hypothesis look, as for each first example, for constants in all that is imported."""
+def look_for_constants() -> None:
+    """Have Hypothesis look for constants in all that is imported, as it does when it first chooses one for a number
+    of an example: for each twentieth."""
     from hypothesis import given, settings
-    from hypothesis.strategies import none
+    from hypothesis.strategies import integers, lists
 
-    settings(max_examples=1, database=None)(given(none())(lambda _: None))()
+    numbers = lists(integers(), min_size=100)
+    settings(max_examples=10, database=None)(given(numbers)(lambda _: None))()
 
 
 def _begin_worker() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from benchmarks.postgres_cluster import PostgresCluster, is_installed
 from tests import ports
+from tests.forked_workers import look_for_constants
 from tests.ports import free_bus, free_port, free_udp_port
 from tests.stack_room import with_room
 
@@ -57,3 +61,21 @@ def test_calls_on_a_stack_with_room_take_no_memory_from_the_system() -> None:
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     with_room(_call_often_at_each_depth)
     assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before < _CALLS / 2
+
+
+def test_constants_are_looked_for_before_workers_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would look through all that is imported, which takes it a third of a second."""
+    looks = 0
+
+    class Imported(dict[str, ModuleType]):
+        def values(self) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().values()
+
+    look_for_constants()  # in what is imported so far: it looks again for what is more than that
+    more = Imported(sys.modules | {"one more": ModuleType("one more")})
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "modules", more)
+        look_for_constants()
+    assert looks
