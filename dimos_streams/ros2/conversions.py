@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from dimos_streams.messages.image import JPEG, image_from_array, jpeg_size, rgb_
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, Time
 from dimos_streams.messages.tf2_msgs import TFMessage
+
+_log = logging.getLogger(__name__)
 
 Conversion = Callable[[Any], Message]
 
@@ -49,14 +52,20 @@ class FixedFrames:
 
     def __init__(self) -> None:
         self._by_child: dict[str, TransformStamped] = {}
+        self._warned = False
 
     def add(self, message: TFMessage) -> None:
-        """Take in transforms; the newest of each child frame counts, frames beyond a bound are left out."""
+        """Take in transforms; the newest of each child frame counts. Frames beyond a bound are left out, which the
+        log says once."""
         for transform in message.transforms:
             child = transform.child_frame_id
             if child in self._by_child or len(self._by_child) < _MAX_FRAMES:
                 transform.header.stamp = Time()  # they hold at all times
                 self._by_child[child] = transform
+            elif not self._warned:
+                self._warned = True
+                text = "/tf_static has more than %d frames: %r and further ones are left out"
+                _log.warning(text, _MAX_FRAMES, child[:100])
 
     @property
     def message(self) -> TFMessage | None:

@@ -1,5 +1,5 @@
 """The detection of faults of DDS that only leaving and entering it anew mends: topics whose messages it discards, and
-participants that it has forgotten while they still remember this one."""
+participants that it has forgotten while they still remember this one, with what is missed meanwhile."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ class Deafness:
             for name, since in self._matched_since.items()
             if name in heard and now - max(since, heard[name]) >= DEAF_S
         ]
+
+
+class Absences:
+    """Finds topics and actions, by name, whose others are absent for a while, and which of them were met before."""
+
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
+        self._since: dict[str, float] = {}
+        self._met: set[str] = set()
+
+    def look(self, now: float, there: Mapping[str, bool]) -> None:
+        """Note who is there now."""
+        before = self._since
+        self._since = {name: before.get(name, now) for name, present in there.items() if not present}
+        self._met.update(name for name, present in there.items() if present)
+
+    def absent(self, now: float) -> set[str]:
+        """Return those who have been absent for a while, as of the last look."""
+        return {name for name, since in self._since.items() if now - since >= self._after_s}
+
+    def missed(self, now: float) -> set[str]:
+        """Return those of the absent who were there before."""
+        return self.absent(now) & self._met
 
 
 class Returns:

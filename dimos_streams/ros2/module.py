@@ -25,7 +25,7 @@ from dimos_streams.ros2.actions.goal import owner_of_goals
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import FixedFrames, turned
-from dimos_streams.ros2.deafness import DEAF_S, MUTE_S, Deafness
+from dimos_streams.ros2.deafness import DEAF_S, MUTE_S, Absences, Deafness
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
@@ -103,7 +103,7 @@ class Ros2Robot(Module):
         self._writers: dict[str, TopicWriter] = {}
         self._readers: dict[str, TopicReader] = {}
         self._deafness = Deafness()
-        self._unmatched_since: dict[str, float] = {}
+        self._absences = Absences(GRACE_S)
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
         self.hold.on_message(lambda _: self._report_hold())
@@ -129,6 +129,7 @@ class Ros2Robot(Module):
                 watched = now
                 for client in self._clients.values():
                     client.tick()
+                self._absences.look(now, self._there())
                 self._check_heard(now)
                 self._repeat_fixed_frames()
                 if now - began >= GRACE_S:
@@ -244,11 +245,17 @@ class Ros2Robot(Module):
         ages = {name: now - self._heard.get(name, -math.inf) for name in self.config.needed}
         return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
 
+    def _there(self) -> dict[str, bool]:
+        """The topics and actions, with whether DDS has connected them with anybody's."""
+        ends: dict[str, TopicReader | TopicWriter] = {**self._readers, **self._writers}
+        actions = {f"actions.{name}": client.there for name, client in self._clients.items()}
+        return {name: bool(end.matched) for name, end in ends.items()} | actions
+
     def _check_heard(self, now: float) -> None:
-        """Raise ``DdsError`` for a needed topic that can't be heard any more: only a process that begins anew hears
-        it again. While an action's goal may run this waits for its end, since nobody would remember the goal, unless
-        its server can't be reached either."""
-        if self._silent(now) and self._wire.mute_s() >= MUTE_S:
+        """Raise ``DdsError`` for a topic or an action that can't be reached any more: only a process that begins anew
+        reaches it again. While an action's goal may run this waits for its end, since nobody would remember the goal,
+        unless its server can't be reached either."""
+        if self._wire.mute_s() >= MUTE_S and self._misses(now):
             text = f"somebody in DDS is back, and has not announced any topic for {MUTE_S:.0f} s: DDS is entered anew"
             raise DdsError(text)
         matched = [name for name in self.config.needed if name in self._readers and self._readers[name].matched]
@@ -257,12 +264,14 @@ class Ros2Robot(Module):
             topics = ", ".join(route.topic for route in self._routes if route.stream.name in deaf)
             raise DdsError(f"{topics} is there, and nothing of it was heard for {DEAF_S:.0f} s: DDS is entered anew")
 
-    def _unmatched(self, now: float) -> set[str]:
-        """The streams whose topics DDS has not connected with anybody's for a while."""
-        ends: dict[str, TopicReader | TopicWriter] = {**self._readers, **self._writers}
-        before = self._unmatched_since
-        self._unmatched_since = {name: before.get(name, now) for name, end in ends.items() if not end.matched}
-        return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}
+    def _misses(self, now: float) -> bool:
+        """Return whether it is worth it to leave DDS for somebody who is mute: a needed stream is silent, or what was
+        there before is not, and no goal is under way at a server that is. Else it is somebody else."""
+        if self._silent(now):
+            return True
+        return bool(self._absences.missed(now)) and not any(
+            client.there and client.has_goals for client in self._clients.values()
+        )
 
     def _skipped(self, now: float) -> dict[str, str]:
         """The streams of whose topics nothing could be decoded for a while, with the reasons."""
@@ -277,7 +286,7 @@ class Ros2Robot(Module):
         # Goals first: a health is cut where it is shown, and nothing is more urgent than a robot that goes on.
         found = [Trouble(client.trouble, client.trouble) for client in self._clients.values() if client.trouble]
         publishers = {name: self._readers[name].matched for name in self.config.needed if name in self._readers}
-        endpoints, unmatched = self._wire.endpoints(), self._unmatched(now)
+        endpoints, unmatched = self._wire.endpoints(), self._absences.absent(now)
         silent, skipped = self._silent(now), self._skipped(now)
         found += troubles_of(self._routes, endpoints, silent, unmatched, skipped, publishers, where)
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}

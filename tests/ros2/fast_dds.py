@@ -96,12 +96,15 @@ class FastDdsRobot:
         picture: Path | None = None,
         address: str = "127.0.0.1",
         beside: FastDdsRobot | None = None,
+        lease_s: int = 3,
     ) -> None:
         """``address`` is that of its only network interface; ``picture`` what its camera sees. It is in the domain of
-        the robot ``beside`` it, if there is one."""
+        the robot ``beside`` it, if there is one. Whoever does not hear it for ``lease_s`` takes it for gone, also
+        where it is the machine that stands still."""
         for _ in range(_TRIES):
             self._domain: OwnDomain = beside._domain if beside else OwnDomain()
-            command = [str(program), str(self._domain.number), address, *([str(picture)] if picture else [])]
+            command = [str(program), str(self._domain.number), address, str(lease_s)]
+            command += [str(picture)] if picture else []
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert self._process.stdout is not None
             begun = self._process.stdout.readline()

@@ -21,6 +21,8 @@ from tests.ros2.action_world import GRIP, World, nav_feedback, world
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("G4")]
 
+ANEW = "somebody in DDS is back, and has not announced any topic for 5 s: DDS is entered anew"
+
 
 async def test_a_goal_is_a_call_that_answers_reports_and_ends() -> None:
     async with world() as at:
@@ -296,8 +298,29 @@ async def test_a_robot_that_is_back_and_announces_nothing_has_dds_entered_anew_o
         at.sees = False
         at.wire.others.pop("rt/odom")
         await until(at.harness.failed, 3.0)
-        said = "somebody in DDS is back, and has not announced any topic for 5 s: DDS is entered anew"
-        assert str(at.harness.failed()) == said
+        assert str(at.harness.failed()) == ANEW
+
+
+async def test_what_is_missed_while_somebody_is_mute_has_dds_entered_anew_once_no_goal_is_under_way() -> None:
+    async with world() as at:
+        at.wire.mute_for_s = MUTE_S
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        velocities = at.wire.others.pop("rt/cmd_vel_nav")
+        await asyncio.sleep(5.0)
+        assert at.harness.failed() is None, "the goal is ended first"
+        at.wire.others["rt/cmd_vel_nav"] = velocities
+        at.server.go()
+        await until(at.harness.failed, 5.0)
+        assert str(at.harness.failed()) == ANEW
+
+
+async def test_an_action_that_was_never_there_is_not_taken_for_that_of_somebody_who_is_mute() -> None:
+    async with world() as at:
+        at.server.go()
+        at.wire.mute_for_s = MUTE_S
+        await asyncio.sleep(10.0)
+        assert at.harness.failed() is None
 
 
 async def test_a_goal_is_ended_before_dds_is_left() -> None:

@@ -8,8 +8,10 @@ from dimos_streams.messages.geometry_msgs import TransformStamped
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.ros2 import conversions
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import Ros2RobotConfig
+from dimos_streams.ros2.conversions import FixedFrames
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.topics import routes_of
@@ -63,3 +65,15 @@ def test_of_what_is_latched_each_writers_is_read() -> None:
         if route.topic == "/tf_static"
     )
     assert (fixed.stream.name, fixed.quality.latched, fixed.quality.depth) == ("tf_static", True, 100)
+
+
+def test_static_frames_for_which_there_is_no_room_are_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(conversions, "_MAX_FRAMES", 2)
+    frames = FixedFrames()
+    for child in ("laser", "camera", "laser", "arm", "hand"):
+        frames.add(TFMessage(transforms=[TransformStamped(child_frame_id=child)]))
+    assert frames.message is not None
+    assert [frame.child_frame_id for frame in frames.message.transforms] == ["laser", "camera"]
+    assert caplog.messages == ["/tf_static has more than 2 frames: 'arm' and further ones are left out"]

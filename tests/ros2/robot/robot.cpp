@@ -1,7 +1,7 @@
 // A robot as ROS 2 shows it on DDS: topics, types, quality of service and one action server as rmw_fastrtps has them,
 // on Fast DDS alone. It shares no code with the package under test.
 //
-//   robot DOMAIN ADDRESS [JPEG]
+//   robot DOMAIN ADDRESS LEASE_S [JPEG]
 //
 // It uses the network interface that has the address, and no other. One command per line on standard input; `state` answers with a line of JSON.
 
@@ -142,13 +142,13 @@ constexpr Quality STATUS{true, true, 1};
 
 class Node {
 public:
-    Node(int domain, const std::string& address) {
+    Node(int domain, const std::string& address, int lease_s) {
         DomainParticipantQos qos;
         auto udp = std::make_shared<eprosima::fastdds::rtps::UDPv4TransportDescriptor>();
         udp->interfaceWhiteList.push_back(address);
         qos.transport().use_builtin_transports = false;
         qos.transport().user_transports.push_back(udp);
-        qos.wire_protocol().builtin.discovery_config.leaseDuration = {3, 0};
+        qos.wire_protocol().builtin.discovery_config.leaseDuration = {lease_s, 0};
         qos.wire_protocol().builtin.discovery_config.leaseDuration_announcementperiod = {1, 0};
         participant_ = DomainParticipantFactory::get_instance()->create_participant(domain, qos);
         if (!participant_) {
@@ -355,11 +355,11 @@ private:
 };
 
 int main(int count, char** arguments) {
-    if (count < 3) return 2;
-    Node node(std::atoi(arguments[1]), arguments[2]);
+    if (count < 4) return 2;
+    Node node(std::atoi(arguments[1]), arguments[2], std::atoi(arguments[3]));
     Bytes picture;
-    if (count > 3) {
-        std::ifstream file(arguments[3], std::ios::binary);
+    if (count > 4) {
+        std::ifstream file(arguments[4], std::ios::binary);
         picture.assign(std::istreambuf_iterator<char>(file), {});
     }
     Base base;
