@@ -60,7 +60,7 @@ class HubConnection:
         self._threads = threads or ThreadPoolExecutor(2, thread_name_prefix="hub")
         self._events, self._others = _KeptConnection(self._tls), _KeptConnection(self._tls)
         self._closed = False
-        self._token: asyncio.Task[str] | None = None
+        self._reading: asyncio.Task[str | None] | None = None
         """The reading of the token that was begun last."""
 
     async def position(self, journal_id: str) -> Position:
@@ -128,9 +128,9 @@ class HubConnection:
         Raises ``UserError``, and ``OSError`` if there is no thread to read it."""
         if self._settings.token_file is None:
             return {}
-        if self._token is None or self._token.done():
-            self._token = asyncio.create_task(in_own_thread(self._settings.token))
-        return bearer_headers(await asyncio.shield(self._token))
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(in_own_thread(self._settings.token))
+        return bearer_headers(await asyncio.shield(self._reading))
 
     async def _request(self, line: _KeptConnection, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._closed:
