@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.main import get_command
 
+from dimos_streams.cli.bridge_client.connection.address import BridgeAddress
+from dimos_streams.cli.bridge_client.setting_changes import change_settings
 from dimos_streams.cli.commands.of_hubs.hub import create_app
 from dimos_streams.cli.entry import run_command
-from dimos_streams.errors import UserError
+from dimos_streams.errors import SkillError, UserError
+from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
@@ -240,3 +245,21 @@ def test_a_database_that_is_no_hub_s_is_refused_and_nothing_is_made_or_changed(
     assert why in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
+
+
+def test_set_waits_until_a_hub_has_said_which_robot_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it blames the hub, which is well."""
+    waited: dict[str, float] = {}
+
+    async def post(bridge: BridgeAddress, path: str, *given: object, timeout_s: float) -> object:
+        waited[path] = timeout_s
+        raise SkillError("no such path" if path == "/settings" else "robot 'r1' has not answered")
+
+    async def get(bridge: BridgeAddress, *given: object) -> object:
+        return SimpleNamespace(is_hub=True)
+
+    monkeypatch.setattr(BridgeAddress, "post", post)
+    monkeypatch.setattr(BridgeAddress, "get", get)
+    with pytest.raises(SkillError, match="'r1' has not answered"):
+        asyncio.run(change_settings(BridgeAddress("http://hub"), ["r1/follow.distance_m=1"]))
+    assert waited["/robots/r1/settings"] > BridgeRequest("r1", "POST", "/settings").within_s

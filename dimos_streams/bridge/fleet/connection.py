@@ -60,6 +60,8 @@ class HubConnection:
         self._threads = threads or ThreadPoolExecutor(2, thread_name_prefix="hub")
         self._events, self._others = _KeptConnection(self._tls), _KeptConnection(self._tls)
         self._closed = False
+        self._reading: asyncio.Task[str | None] | None = None
+        """The reading of the token that was begun last."""
 
     async def position(self, journal_id: str) -> Position:
         """See ``HubRequests``."""
@@ -122,10 +124,13 @@ class HubConnection:
 
     async def _headers(self) -> dict[str, str]:
         """The robot's token, if it has one. Whatever its file is on may hang, and must hold up no stop meanwhile, nor
-        the end of the process. Raises ``UserError``, and ``OSError`` if there is no thread to read it."""
+        the end of the process; all requests wait for one thread that reads it, however often they are given up.
+        Raises ``UserError``, and ``OSError`` if there is no thread to read it."""
         if self._settings.token_file is None:
             return {}
-        return bearer_headers(await in_own_thread(self._settings.token))
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(in_own_thread(self._settings.token))
+        return bearer_headers(await asyncio.shield(self._reading))
 
     async def _request(self, line: _KeptConnection, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._closed:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, SettingsAnswer
+from dimos_streams.client.orders import ANSWER_S
 from dimos_streams.errors import SettingsError, SkillError, UserError
 from dimos_streams.operator.known_names import CLI
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 _WITHIN_S = 12.0
 """Longer than a bridge waits for modules, which it asks twice where there are several."""
-_AT_HUB_S = _WITHIN_S + 10.0
-"""And as long as a hub waits for a robot besides."""
 
 
 async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> SettingsAnswer:
@@ -43,7 +42,7 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
             raise
     robot, own = _of_one_robot(assignments)
     try:
-        done = await _post_changes(bridge, f"/robots/{quote(robot, safe='')}/settings", own, _AT_HUB_S)
+        done = await _post_changes(bridge, f"/robots/{quote(robot, safe='')}/settings", own, ANSWER_S)
     except SettingsError as error:
         raise SettingsError(
             {f"{robot}/{name}" if name else "": text for name, text in error.problems.items()}

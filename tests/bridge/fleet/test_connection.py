@@ -175,24 +175,28 @@ async def test_what_an_answer_means(server: Answering, tmp_path: Path) -> None:
 async def test_a_token_on_a_disk_that_hangs_holds_up_its_link_only(
     server: Answering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, answers = threading.Semaphore(0), threading.Event()
+    begun, answers = list[HubLinkSettings](), threading.Event()
 
     def read_late(settings: HubLinkSettings) -> str:
-        begun.release()
+        begun.append(settings)
         answers.wait(30)
         return "late-token"
 
     monkeypatch.setattr(HubLinkSettings, "token", read_late)
     async with connected(server.url, token_file=tmp_path / "token") as hub:
         asking = [asyncio.create_task(each) for each in (hub.position("journal-1"), _read(hub, []))]
-        for _ in asking:  # the loop goes on meanwhile
-            await until(lambda: begun.acquire(blocking=False))
+        await until(lambda: begun)  # the loop goes on meanwhile
+        asking[1].cancel()
+        await asyncio.wait(asking[1:])
+        asking[1] = asyncio.create_task(_read(hub, []))
+        await asyncio.sleep(0.0)
         assert server.asked == []
         answers.set()
         assert (await asking[0]).acknowledged == 7  # type: ignore[union-attr]
         with pytest.raises((HubRefusalError, HubUnreachableError)):
             await asking[1]
     assert {token for _, _, token in server.asked} == {"Bearer late-token"}
+    assert len(begun) == 1, "whoever gives up leaves no thread behind"
 
 
 @on_a_loop

@@ -17,7 +17,7 @@ from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVER
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.bridge.fleet.fake_hub import FakeHub
-from tests.bridge.scene import scene
+from tests.bridge.scene import Worker, scene
 
 
 @pytest.mark.feature("H2")
@@ -92,6 +92,32 @@ async def test_a_robot_of_which_nothing_changes_reports_now_and_then_and_at_once
         await asyncio.gather(reporting, return_exceptions=True)
     assert [report.status for report in hub.reports] == [*["ok"] * 4, "degraded"]
     assert [report.skills is None for report in hub.reports] == [False, *[True] * 4]
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.virtual_time
+async def test_what_operators_look_at_is_reported_at_once_and_has_room() -> None:
+    hub, notes = FakeHub(), list[str]()
+    link = LinkContext(hub, Troubles(logging.getLogger("hub"), "http://hub"), random.Random(1))
+    async with scene(worker=False) as made:
+        reporting = asyncio.create_task(HubReporter(link, made.broker, made.bridge.journal, lambda: notes).run())
+        await asyncio.sleep(2.0)
+        await made.add(Worker(name="worker"))
+        await made.offered("follow")
+        await asyncio.sleep(2.0)
+        with_worker = hub.reports[-1]
+        await made.broker.stops.stop_robot("", "for lunch")
+        await asyncio.sleep(2.0)
+        stopped = hub.reports[-1]
+        notes.extend(["n" * 2 * MAX_TEXT] * 60)
+        await asyncio.sleep(2.0)
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    assert hub.reports[0].skills == []
+    assert with_worker.skills is not None
+    assert "follow" in {skill.name for skill in with_worker.skills}
+    assert (with_worker.modules, with_worker.stopped, stopped.stopped) == (2, False, True)
+    assert {len(note) for note in hub.reports[-1].notes} == {MAX_TEXT}
 
 
 def test_each_trouble_is_logged_once_whichever_part_has_it(caplog: pytest.LogCaptureFixture) -> None:
