@@ -12,6 +12,7 @@ import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -42,12 +43,17 @@ def build(cache: Path) -> Path:
 class OwnDomain:
     """A DDS domain that no other test of this machine has until ``close``.
 
-    A robot of another test would be heard in it: one that is gone would not be missed.
+    A robot of another test would be heard in it: one that is gone would not be missed. This process stays in each
+    domain that it has entered, and knows the robots that were killed there until their leases have run out: it takes
+    one that it has not had before, as long as there are any, else the one that it had longest ago.
     """
+
+    _had: ClassVar[dict[int, None]] = {}
 
     def __init__(self) -> None:
         # The ports of domains above 100 are given out by the system, too.
-        for number in random.SystemRandom().sample(range(1, 101), 100):
+        others = [number for number in range(1, 101) if number not in self._had]
+        for number in (*random.SystemRandom().sample(others, len(others)), *self._had):
             self._claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
                 self._claim.bind(f"\0dimos_streams tests: DDS domain {number}")
@@ -56,6 +62,8 @@ class OwnDomain:
                 if error.errno != errno.EADDRINUSE:
                     raise
             else:
+                self._had.pop(number, None)
+                self._had[number] = None
                 self.number = number
                 return
         raise AssertionError("tests have all DDS domains")
