@@ -22,6 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
+from dimos_streams.common.process.disk import open_small
 from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.schemas.host_name import host_fault
 
@@ -47,6 +48,16 @@ class Tls:
     key: Path | None = None
     """Its key, if it is in a file of its own."""
 
+    def check(self) -> None:
+        """Raise ``OSError`` for a file that can't be read. A pipe is refused, too: opening one waits for a writer,
+        and nobody can cut that short."""
+        for file in filter(None, (self.ca, self.cert, self.key)):
+            try:
+                with open_small(file):
+                    pass
+            except OSError as error:
+                raise OSError(error.errno, f"{str(file)!r} can't be used: {error.strerror}") from None
+
 
 Opener = Callable[[str, int, float | None], socket.socket]
 
@@ -64,6 +75,7 @@ class CuttableSession(StraightSession):
 
     def __init__(self, tls: Tls | None = None) -> None:
         super().__init__()
+        self._tls = tls
         self.trust_env = False
         self.headers.update(PLAIN)
         if tls is not None and tls.ca is not None:
@@ -157,6 +169,8 @@ class CuttableSession(StraightSession):
     def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
         if fault := host_fault(host):
             raise OSError(fault)
+        if self._tls is not None:
+            self._tls.check()
         error: OSError = OSError(f"{host!r} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
             try:

@@ -61,6 +61,7 @@ def with_buses(*urls: str, scenario: Callable[..., Awaitable[None]]) -> None:
     ("options", "why"),
     [
         ("ca=/nowhere.pem", "'/nowhere.pem', the 'ca' of a zenoh bus, can't be read: No such file"),
+        ("ca={pipe}", "the 'ca' of a zenoh bus, can't be read: it is a device or a pipe"),
         ("users=/nowhere", "'/nowhere', the 'users' of a zenoh bus"),
         ("config={bad}", "the 'config' of a zenoh bus, holds no settings of Zenoh"),
     ],
@@ -68,7 +69,9 @@ def with_buses(*urls: str, scenario: Callable[..., Awaitable[None]]) -> None:
 def test_a_file_that_is_none_is_named(zenoh_url: str, tmp_path: Path, options: str, why: str) -> None:
     bad = tmp_path / "bad.json5"
     bad.write_text("{ mode: 7")
-    url = f"zenoh://me:secret1@127.0.0.1:1?{options.format(bad=bad)}"
+    pipe = tmp_path / "pipe.pem"
+    os.mkfifo(pipe)
+    url = f"zenoh://me:secret1@127.0.0.1:1?{options.format(bad=bad, pipe=pipe)}"
     with pytest.raises(UserError, match=why):
         asyncio.run(create_bus(url).open())
 

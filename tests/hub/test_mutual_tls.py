@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 import ssl
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import requests
 from websockets.asyncio import client
 from websockets.exceptions import InvalidStatus
 
@@ -21,6 +23,7 @@ from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.certificates import own_context, own_tls
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
+from dimos_streams.client.http_session import CuttableSession, Tls
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_batch, encoded_event
 from dimos_streams.fleet.commands import Hello
@@ -154,6 +157,28 @@ def test_files_that_are_no_certificates_are_named(
             asked()
     assert own_context("ws://hub") is None
     assert own_tls("http://127.0.0.1:7780") is None, "nor does a wrong file keep a stop from a robot here"
+
+
+@pytest.mark.parametrize("variable", ["CA", "CERT"])
+def test_a_pipe_is_named_and_keeps_no_command_waiting(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe.pem")
+    monkeypatch.setenv(f"DIMOS_STREAMS_{variable}", str(tmp_path / "pipe.pem"))
+    with pytest.raises(UserError, match=f"^DIMOS_STREAMS_{variable} '.*pipe.pem': it is a device or a pipe"):
+        own_tls("https://hub")
+
+
+@pytest.mark.parametrize("name", ["ca", "cert", "key"])
+def test_a_pipe_among_its_files_holds_up_no_session(name: str, tmp_path: Path) -> None:
+    """A robot's link to its hub would wait in it, and its bridge could not end."""
+    (tmp_path / "file.pem").touch()
+    os.mkfifo(tmp_path / "pipe.pem")
+    files = {"cert": tmp_path / "file.pem", name: tmp_path / "pipe.pem"}
+    with socket.create_server(("127.0.0.1", 0)) as server, CuttableSession(Tls(**files)) as session:
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(requests.ConnectionError, match=r"pipe\.pem' can't be used: it is a device or a pipe"):
+            session.get(url, timeout=30)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from pathlib import Path
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dimos_streams.common.http.bearer import token_in
-from dimos_streams.common.process.disk import at_home
+from dimos_streams.common.process.disk import at_home, open_small
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import know_url
@@ -82,13 +81,21 @@ class HubLinkSettings(FrozenModel):
             name: f"there is no file {str(path)!r} that can be read for the link to the hub; until there is,"
             " nothing is shipped"
             for name, path in self.tls_files().items()
-            if not os.access(path, os.R_OK)
+            if not _can_be_read(path)
         }
         try:
             self.token()
         except UserError as error:
             missing["token_file"] = f"{error}; until it can, nothing is shipped"
         return missing
+
+
+def _can_be_read(path: Path) -> bool:
+    try:
+        with open_small(path):
+            return True
+    except OSError:
+        return False
 
 
 HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.url import ZenohUrl
-from dimos_streams.common.process.disk import at_home
+from dimos_streams.common.process.disk import at_home, open_small
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 
@@ -143,7 +143,7 @@ def _from_file(path: str) -> zenoh.Config:
 def _readable(path: str, option: str) -> str:
     file = at_home(path)
     try:
-        with file.open("rb"):
+        with open_small(file):
             return str(file)
     except OSError as error:
         raise UserError(f"{path!r}, the {option!r} of a zenoh bus, can't be read: {error.strerror}") from error

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.common.process.disk import at_home
+from dimos_streams.common.process.disk import at_home, open_small
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _file(variable: str) -> Path | None:
         return None
     file = at_home(given)
     try:
-        with file.open("rb"):
+        with open_small(file):
             return file
     except OSError as error:
         valid = "a file of certificates or a key (PEM)"

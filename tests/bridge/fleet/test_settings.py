@@ -42,6 +42,14 @@ def test_a_file_in_the_users_directory_is_named_by_its_path(tmp_path: Path, monk
     assert check(blueprint) == []
 
 
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ca.pem")
+    settings = {"url": "https://hub.example.org", "robot": "robot1", "ca": tmp_path / "ca.pem"}
+    blueprint = apply_settings(_ROBOT, None, [f"bridge.hub.{name}={value}" for name, value in settings.items()])
+    (said,) = map(str, check(blueprint))
+    assert said.endswith(" that can be read for the link to the hub; until there is, nothing is shipped")
+
+
 @pytest.mark.parametrize(
     "place",
     [
