@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import threading
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -21,7 +22,7 @@ SECONDS = 8.0
 
 @dataclass
 class Onlooker:
-    """A client in a thread of its own, as fast and as curious as it can be."""
+    """A client in two threads of its own, as fast and as curious as it can be."""
 
     port: int
     events: list[str] = field(default_factory=list)
@@ -29,6 +30,12 @@ class Onlooker:
     refused: str = ""
     seen: set[str] = field(default_factory=set)
     """The kinds of topics."""
+    has_asked: bool = False
+    has_chosen: bool = False
+
+    def is_there(self) -> bool:
+        """Whether it has asked for everything, and has said that it watches all topics."""
+        return self.has_asked and self.has_chosen
 
     def look(self) -> None:
         """Wait for the server, try to command, ask for everything, read all events to the end of the run."""
@@ -38,6 +45,7 @@ class Onlooker:
         response = stream.getresponse()
         for path in ("/healthz", "/skills", "/modules", "/calls", "/metrics"):
             self._ask("GET", path)
+        self.has_asked = True
         try:
             for line in response:
                 if line.startswith(b"data: "):
@@ -59,6 +67,7 @@ class Onlooker:
         ):
             topics = [each["topic"] for each in json.loads(socket.recv())["topics"]]
             socket.send(json.dumps({"watch": {topic: {} for topic in topics}}))
+            self.has_chosen = True
             for message in socket:
                 if isinstance(message, bytes):
                     header = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
@@ -67,15 +76,16 @@ class Onlooker:
 
     def _connected(self) -> http.client.HTTPConnection:
         while True:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
             try:
                 connection.connect()
             except ConnectionRefusedError:
+                time.sleep(0.005)
                 continue
             return connection
 
     def _ask(self, method: str, path: str, body: str | None = None) -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path, body, {"Content-Type": "application/json"})
         response = connection.getresponse()
         text = response.read().decode()
@@ -88,12 +98,13 @@ class Onlooker:
 def test_whoever_watches_changes_nothing() -> None:
     alone = run_virtual(mission(7, SECONDS), limit_s=60.0)
     onlooker = Onlooker(free_port())
-    threads = [threading.Thread(target=look) for look in (onlooker.look, onlooker.look_at_robot)]
+    threads = [threading.Thread(target=look, daemon=True) for look in (onlooker.look, onlooker.look_at_robot)]
     for thread in threads:
         thread.start()
-    watched = run_virtual(mission(7, SECONDS, {"bridge.http": True, "bridge.port": onlooker.port}), limit_s=60.0)
+    settings = {"bridge.http": True, "bridge.port": onlooker.port}
+    watched = run_virtual(mission(7, SECONDS, settings, watched=onlooker.is_there), limit_s=60.0)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     assert watched.channels == alone.channels
     assert watched.digest == alone.digest
