@@ -17,8 +17,8 @@ from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner
 from dimos_streams.fleet.commands import Answer, Command
 from dimos_streams.fleet.last_order import OrderNote
+from tests.bridge.fleet.desk import answer_to, call, desk
 from tests.bridge.fleet.fake_hub import FakeHub
-from tests.bridge.fleet.test_commands import answer_to, call, desk
 from tests.bridge.journals import OpenJournal
 from tests.bridge.scene import scene
 
