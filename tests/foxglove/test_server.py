@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 import socket
 import struct
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +23,7 @@ from websockets.exceptions import InvalidStatus
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.client import asking_again
 from dimos_streams.clock import run_virtual
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.door import outbox, viewer_door
@@ -241,9 +243,16 @@ HANDSHAKE = (
         ("GET / HTTP/1.0\r\n" + HANDSHAKE, 400, "GET over HTTP/1.1 is needed"),
         ("GET / HTTP/1.1\r\n" + HANDSHAKE + "X-Folded: a\r\n b\r\n", 400, "each in one line"),
         ("GET / HTTP/1.1\r\nHost: localhost\r\n", 400, "Sec-WebSocket-Protocol: foxglove.sdk.v1"),
+        ("GET / HTTP/1.1\r\n" + HANDSHAKE.replace(SUBPROTOCOL, "foxglove.websocket.v1"), 400, SUBPROTOCOL),
+        ("GET / HTTP/1.1\r\n" + HANDSHAKE.partition("Sec-WebSocket-Protocol")[0], 400, SUBPROTOCOL),
     ],
 )
-def test_what_is_no_handshake_is_answered_with_what_is_missing(head: str, status: int, why: str) -> None:
+def test_what_is_no_handshake_is_answered_with_what_is_missing(
+    head: str, status: int, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A log of its own: others may have said so just now.
+    monkeypatch.setattr(viewer_door, "_log", LimitedLog(logging.getLogger("door")))
+
     async def scenario() -> None:
         async with shown() as show:
             reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
@@ -253,6 +262,7 @@ def test_what_is_no_handshake_is_answered_with_what_is_missing(head: str, status
             writer.close()
 
     asyncio.run(scenario())
+    assert [why in line for line in caplog.messages if "a viewer was refused: " in line] == [True] * (status != 101)
 
 
 @pytest.mark.parametrize(

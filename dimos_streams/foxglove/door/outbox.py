@@ -21,12 +21,14 @@ PAUSED_S = 1.0
 """Seconds after which no more messages are made for a viewer who takes nothing and loses some, until all that waits
 is taken."""
 _CHUNK = 64 * 1024
+_TAKEN = b"HTTP/1.1 101 "
+"""The beginning of the answer to a request for a WebSocket that is granted."""
 _OVERHEAD = 128
 """Bytes that a frame takes besides its own, so that not too many small ones wait either."""
 
 
-class UnansweredError(ConnectionError):
-    """The SDK has left without an answer: a request was none that it takes."""
+class NoHandshakeError(ConnectionError):
+    """The SDK has refused a request, which it does without a word, or has left without an answer."""
 
 
 class MessageSource(Protocol):
@@ -94,12 +96,15 @@ class Outbox:
 
     async def fill(self, reader: asyncio.StreamReader) -> None:
         """Take in all that the SDK has for this viewer, until all of it is delivered. Raises ``ConnectionError``
-        where too much waits that must not be missing, ``UnansweredError`` where nothing comes,
+        where too much waits that must not be missing, ``NoHandshakeError`` where the SDK does not take the request,
         ``asyncio.IncompleteReadError`` for a frame without an end."""
         try:
-            self._keep_other(await reader.readuntil(b"\r\n\r\n"))
+            answer = await reader.readuntil(b"\r\n\r\n")
         except asyncio.IncompleteReadError as error:
-            raise error if error.partial else UnansweredError from error
+            raise error if error.partial else NoHandshakeError from error
+        if not answer.startswith(_TAKEN):
+            raise NoHandshakeError
+        self._keep_other(answer)
         while (head := await read_frame_head(reader)) is not None:
             if head.is_message:
                 await self._take_message(head, reader)

@@ -28,7 +28,7 @@ from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
 from dimos_streams.foxglove.door.admission import AdmissionRules
 from dimos_streams.foxglove.door.arrivals import Arrivals
-from dimos_streams.foxglove.door.outbox import STALLED_S, Outboxes, UnansweredError
+from dimos_streams.foxglove.door.outbox import STALLED_S, NoHandshakeError, Outboxes
 from dimos_streams.foxglove.door.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
@@ -109,15 +109,14 @@ class ViewerDoor:
         if refusal is None and self._inside >= MAX_CONNECTIONS:
             refusal = 503, f"{MAX_CONNECTIONS} viewers are connected already"
         if refusal is not None:
-            _log.warning("a viewer was refused: %s", refusal[1])
-            await _answer(writer, *refusal)
+            await _refuse(writer, *refusal)
             return
         self._at_the_door.pop(writer, None)
         self._inside += 1
         try:
             await self._pass(head, reader, writer)
-        except UnansweredError:
-            await _answer(writer, 400, _NO_HANDSHAKE)
+        except NoHandshakeError:
+            await _refuse(writer, 400, _NO_HANDSHAKE)
         finally:
             self._inside -= 1
 
@@ -184,7 +183,9 @@ async def _either(*ways: Coroutine[Any, Any, None]) -> None:
         await end_tasks_silently(*tasks)
 
 
-async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+async def _refuse(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+    """Say why a viewer may not pass: to it, and in the log, as viewers show nothing of such an answer."""
+    _log.warning("a viewer was refused: %s", text)
     body = f"{text}\n".encode()
     head = f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
     writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
