@@ -16,7 +16,8 @@ class HullConfig(ModuleConfig):
     """The settings of a robot's hull, which the velocity gate of the robot has too. Metres."""
 
     robot_radius: Annotated[float, OfRobot] = Field(0.22, gt=0.0)
-    """The radius, in metres, of the smallest circle around the robot; the same as the velocity gate's."""
+    """The radius, in metres, of the smallest circle around `base_link` into which the whole robot fits; the same as
+    the velocity gate's."""
     side_margin: Annotated[float, OfRobot] = Field(0.08, ge=0.0)
     """The distance, in metres, that is kept free at the robot's sides; the same as the velocity gate's."""
 

@@ -263,6 +263,15 @@ def test_a_call_that_goes_on_is_known_when_its_events_are_gone(
     assert known("open") == [], "all robots share what the history's bound leaves them"
 
 
+def test_an_open_call_that_has_no_room_takes_none_from_an_older_one(storage: HubStorage) -> None:
+    small, large = entry(1, "well", call="small", type="open"), entry(2, noise(2), call="large", type="update")
+    storage.store([batch(small, large)])
+    room = len(storage.calls.find("small")[0].record) + ROW_BYTES
+    assert len(storage.calls.find("large")[0].record) > room
+    storage.calls.drop_before(3, room + 20)
+    assert [row.call_id for row in storage.calls.newest(9, robot=None, state="open", before=None)] == ["small"]
+
+
 @pytest.mark.slow
 def test_what_was_stored_when_the_hub_did_not_know_the_time_is_not_old(storage: HubStorage) -> None:
     storage.store([batch(*numbered(1, 120))])

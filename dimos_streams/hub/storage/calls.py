@@ -180,10 +180,12 @@ def lose_calls(db: Transaction, robot: str, why: str) -> None:
 
 
 def _has_room(room: defaultdict[str, int], robot: str, size: int) -> bool:
-    """Return whether a call may stay though its events go, whose size is 0 if it has ended: as long as there is room
-    for those of its robot that were looked at before."""
-    room[robot] -= size
-    return size > 0 and room[robot] >= 0
+    """Return whether a call may stay though its events go, whose size is 0 if it has ended: if its robot has room for
+    it beside those that stay already. One that is too large takes no room from the others."""
+    stays = 0 < size <= room[robot]
+    if stays:
+        room[robot] -= size
+    return stays
 
 
 def _names(answer: str, call_id: str) -> bool:

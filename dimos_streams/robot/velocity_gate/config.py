@@ -28,7 +28,7 @@ class VelocityGateConfig(ModuleConfig):
     scan_timeout_s: float = Field(0.5, gt=0.0)
     """The time, in seconds, without a scan after which the base only turns."""
     robot_radius: Annotated[float, OfRobot] = Field(0.22, gt=0.0)
-    """The radius, in metres, of the smallest circle around the robot."""
+    """The radius, in metres, of the smallest circle around `base_link` into which the whole robot fits."""
     side_margin: Annotated[float, OfRobot] = Field(0.08, ge=0.0)
     """The distance, in metres, that is kept free at the robot's sides."""
     stop_distance: float = Field(0.25, ge=0.0)
