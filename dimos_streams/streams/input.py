@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import math
 import typing
@@ -12,7 +13,7 @@ from typing import Generic, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.time import is_repeated
@@ -212,7 +213,12 @@ class In(Generic[T]):
             self.release(reader)
 
     def on_message(self, callback: Callable[[T], None]) -> None:
-        """Call a plain function with each message as it arrives, on the loop. What it raises is logged."""
+        """Call a plain function with each message as it arrives, on the loop. What it raises is logged.
+
+        Raises ``UserError`` for an ``async def``, which would never run."""
+        if inspect.iscoroutinefunction(callback):
+            named = getattr(callback, "__qualname__", repr(callback))
+            raise UserError(f"on_message({named}) is asynchronous; nobody waits for it: make it a plain `def`")
         self._callbacks.append(callback)
 
     def statistics(self) -> InStatistics:

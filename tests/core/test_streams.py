@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.agent.module import Agent
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import BusError, DimosStreamsError
+from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -106,6 +106,14 @@ async def test_a_callback_that_fails_keeps_no_message_from_the_others(
     assert subscription.statistics().errors == 3
     assert "the first is broken" in caplog.text
     assert "the second is broken" in caplog.text
+
+
+def test_a_callback_that_would_never_run_is_refused() -> None:
+    async def never(message: String) -> None:
+        raise AssertionError(message)
+
+    with pytest.raises(UserError, match=r"^on_message\(.*never\) is asynchronous; .*: make it a plain `def`$"):
+        Node().latest.on_message(never)  # type: ignore[arg-type]
 
 
 @pytest.mark.virtual_time
