@@ -198,7 +198,8 @@ class Participant:
                 if len(known) >= _MAX_ENDPOINTS:
                     self._look_again_at = self._look_again_at or now + _LOOK_AGAIN_S
                     continue
-                end = Endpoint(sample.topic_name, sample.type_name, direction, _quality(sample.qos))
+                quality, demands = _quality(sample.qos), _demands(sample.qos, direction)
+                end = Endpoint(sample.topic_name, sample.type_name, direction, quality, demands)
                 known[direction, str(sample.key)] = end
         self._endpoints = known
 
@@ -322,6 +323,28 @@ def _quality(qos: Any) -> Quality:
         reliable=isinstance(qos[Policy.Reliability], Policy.Reliability.Reliable),
         latched=qos[Policy.Durability] in latched,
     )
+
+
+def _demands(qos: Any, direction: Direction) -> tuple[str, ...]:
+    """Return the settings that keep a reader or writer from being connected with one that has none of them."""
+    from cyclonedds.core import Policy
+    from cyclonedds.util import duration
+
+    policies = {policy.__scope__: policy for policy in qos}
+    found: dict[str, bool] = {}
+    if (partition := policies.get("Partition")) is not None and any(partition.partitions):
+        found[f"the partition {', '.join(map(repr, partition.partitions))}"] = True
+    found["exclusive ownership"] = policies.get("Ownership") == Policy.Ownership.Exclusive
+    if direction == "in":  # a writer may offer more than is asked for
+        never = duration(infinite=True)
+        if (deadline := policies.get("Deadline")) is not None:
+            found[f"a deadline of {deadline.deadline / _NS_PER_S:g} s"] = deadline.deadline < never
+        if (liveliness := policies.get("Liveliness")) is not None:
+            lease = liveliness.lease_duration
+            is_manual = not isinstance(liveliness, Policy.Liveliness.Automatic)
+            found["manual liveliness"] = is_manual and lease >= never
+            found[f"{'manual ' * is_manual}liveliness within {lease / _NS_PER_S:g} s"] = lease < never
+    return tuple(setting for setting, is_set in found.items() if is_set)
 
 
 def _text(error: Exception) -> str:

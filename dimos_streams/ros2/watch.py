@@ -42,7 +42,7 @@ def troubles_of(
         return [Trouble("nobody", text)]
     found = (
         _trouble(route, endpoints)
-        or _unconnected(route, unmatched)
+        or _unconnected(route, endpoints, unmatched)
         or _unusable(route, skipped, silent_s)
         or _silence(route, silent_s)
         or _company(route, publishers)
@@ -81,10 +81,16 @@ def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
     return None
 
 
-def _unconnected(route: Route, unmatched: Collection[str]) -> Trouble | None:
+def _unconnected(route: Route, endpoints: Sequence[Endpoint], unmatched: Collection[str]) -> Trouble | None:
     name = route.stream.name
     if name not in unmatched:
         return None
+    others = [other for other in _others(route, endpoints) if other.type_name == route.dds_type]
+    if others and all(other.demands for other in others):
+        settings = ", ".join(dict.fromkeys(setting for other in others for setting in other.demands))
+        verb = "published" if route.from_ros else "asked for"
+        text = f"{route.topic} is {verb} with {settings}, which nothing here has: leave it out on the robot"
+        return Trouble(f"{name} match", text)
     text = (
         f"{route.topic} is there, but does not match: {route.struct.name} has other fields there, or another setting "
         "of DDS differs"

@@ -48,6 +48,8 @@ class Endpoint:
     direction: Direction
     """``out`` for a writer."""
     quality: Quality
+    demands: tuple[str, ...] = ()
+    """Further settings of it that nothing here has, and that keep it from being connected, as people read them."""
 
 
 class DdsError(DimosStreamsError):

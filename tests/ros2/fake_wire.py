@@ -51,6 +51,8 @@ class FakeWire:
     writers: frozenset[str] = frozenset({"first"})
     """The writers of each of these topics."""
     qualities: dict[str, Quality] = field(default_factory=dict)
+    asked: dict[str, Quality] = field(default_factory=dict)
+    """The qualities with which topics are read here."""
     sent: list[tuple[str, bytes]] = field(default_factory=list)
     takers: dict[str, list[Callable[[bytes], None]]] = field(default_factory=dict)
     """Those of others who hear a topic that is written here."""
@@ -82,6 +84,7 @@ class FakeWire:
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
     ) -> _End:
+        self.asked[topic] = quality
         self._readers.setdefault(topic, []).append((decode, deliver))
         return _End(self, topic, dds_type(struct.name))
 

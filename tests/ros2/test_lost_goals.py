@@ -184,3 +184,40 @@ def test_a_goal_of_a_robot_that_is_started_anew_at_once_is_lost(
             assert robots[1].state().cancels == asked
 
     asyncio.run(scenario())
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_that_its_server_lists_no_more_ends_though_its_end_was_not_heard() -> None:
+    """A server forgets ended goals, some at once: else the call would hold the base for its whole time limit."""
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.forget()
+        at.server.say_status()
+        unheard = "^/navigate_to_pose does not list the goal any more: how it ended was not heard$"
+        with pytest.raises(SkillError, match=unheard):
+            await asyncio.wait_for(call.result(), 30.0)
+        assert at.server.cancelled
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_that_is_listed_again_goes_on() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        listed = dict(at.server.statuses)
+        at.server.statuses.clear()
+        at.server.say_status()
+        at.server.statuses |= listed
+        at.server.say_status()
+        await asyncio.sleep(20.0)
+        assert call.texts("close") == []
+
+
+@pytest.mark.virtual_time
+async def test_statuses_that_come_at_once_are_all_read() -> None:
+    """A server that forgets a goal as soon as that has ended names its end in the last status but one."""
+    async with world() as at:
+        asked = at.wire.asked[at.server.channels.status.topic]
+        assert asked.latched
+        assert asked.depth >= 10

@@ -199,3 +199,35 @@ def test_a_robot_that_was_forgotten_and_takes_its_topics_for_known_is_noticed(
     participant._discover("own")
     assert participant.mute_s() == 0.0
     assert [end.topic for end in participant.endpoints()] == ["rt/odom"]
+
+
+def test_settings_of_others_that_nothing_here_has_are_known() -> None:
+    from cyclonedds.core import InstanceState, Policy, Qos
+    from cyclonedds.util import duration
+
+    never, second = duration(infinite=True), duration(seconds=1)
+    usual = (Policy.Reliability.Reliable(0), Policy.Durability.Volatile)
+    alive = SimpleNamespace(valid_data=True, instance_state=InstanceState.Alive)
+    announced = {
+        "nothing": ((), ()),
+        "all as usual": ((Policy.Deadline(never), Policy.Liveliness.Automatic(never), Policy.Ownership.Shared), ()),
+        "deadline": ((Policy.Deadline(second // 10),), ("a deadline of 0.1 s",)),
+        "lease": ((Policy.Liveliness.Automatic(second),), ("liveliness within 1 s",)),
+        "manual": ((Policy.Liveliness.ManualByTopic(never),), ("manual liveliness",)),
+        "both": ((Policy.Liveliness.ManualByParticipant(second),), ("manual liveliness within 1 s",)),
+        "partition": ((Policy.Partition(["left"]),), ("the partition 'left'",)),
+        "ownership": ((Policy.Ownership.Exclusive,), ("exclusive ownership",)),
+    }
+    participant, readers, writers = Participant(103), _Announcements(), _Announcements()
+    participant._participants, participant._discovery = _Announcements(), ((readers, "in"), (writers, "out"))
+    for name, (policies, _) in announced.items():
+        sample = SimpleNamespace(key=name, participant_key="robot", type_name="", sample_info=alive)
+        sample.topic_name, sample.qos = name, Qos(*usual, *policies)
+        readers.samples.append(sample)
+        writers.samples.append(sample)
+    participant._discover("own")
+    asked = {end.topic: end.demands for end in participant.endpoints() if end.direction == "in"}
+    assert asked == {name: demands for name, (_, demands) in announced.items()}
+    # What a writer offers beyond what is asked for keeps it from nothing.
+    kept_out = {end.topic for end in participant.endpoints() if end.direction == "out" and end.demands}
+    assert kept_out == {"partition", "ownership"}

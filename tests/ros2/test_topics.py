@@ -15,6 +15,8 @@ from dimos_streams.ros2.conversions import FixedFrames
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.topics import routes_of
+from dimos_streams.ros2.watch import troubles_of
+from dimos_streams.ros2.wire import DEFAULT, Endpoint
 from tests.helpers import until
 from tests.ros2.action_world import world
 
@@ -77,3 +79,25 @@ def test_static_frames_for_which_there_is_no_room_are_told_of_once(
     assert frames.message is not None
     assert [frame.child_frame_id for frame in frames.message.transforms] == ["laser", "camera"]
     assert caplog.messages == ["/tf_static has more than 2 frames: 'arm' and further ones are left out"]
+
+
+@pytest.mark.parametrize(
+    ("demands", "text"),
+    [
+        (
+            (("a deadline of 0.1 s",), ("a deadline of 0.1 s", "liveliness within 1 s")),
+            "is asked for with a deadline of 0.1 s, liveliness within 1 s, which nothing here has: "
+            "leave it out on the robot",
+        ),
+        # One of them has nothing of that, and is not connected either.
+        ((("a deadline of 0.1 s",), ()), "is there, but does not match: geometry_msgs/msg/Twist has other fields"),
+    ],
+)
+def test_settings_that_keep_a_topic_from_being_connected_are_named(
+    demands: tuple[tuple[str, ...], ...], text: str
+) -> None:
+    config = Ros2RobotConfig.model_validate({"topics": {"odom": "odom", "cmd_vel": "cmd_vel"}})
+    (route,) = (route for route in routes_of(config, Ros2Robot.streams()) if route.stream.name == "cmd_vel")
+    others = [Endpoint("rt/cmd_vel", route.dds_type, "in", DEFAULT, each) for each in demands]
+    (trouble,) = troubles_of([route], others, {}, {"cmd_vel"}, {}, {}, "domain 7")
+    assert trouble.text.startswith(f"/cmd_vel {text}")

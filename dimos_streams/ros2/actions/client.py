@@ -20,7 +20,7 @@ from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, Channel, 
 from dimos_streams.ros2.cdr import decode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.names import shown_type
-from dimos_streams.ros2.wire import DEFAULT, LATCHED, TopicReader, TopicWriter, Wire
+from dimos_streams.ros2.wire import DEFAULT, Quality, TopicReader, TopicWriter, Wire
 
 AGAIN_S = 0.5
 """Seconds after which a request without an answer is sent again."""
@@ -31,6 +31,9 @@ _CONTRADICTION_S = 0.3
 _RESULT_S = 3.0
 """Seconds for which the result of a goal that has ended is waited for."""
 _REMEMBERED = 16
+_STATUS = Quality(latched=True)
+"""The quality of the status topic. Of a server that forgets ended goals at once only the last but one of its statuses
+names the end: the newest alone would not do."""
 _STATUSES = frozenset(map(int, GoalStatus))
 _FORGOTTEN_S = 60.0
 
@@ -66,7 +69,7 @@ class ActionClient:
         self._statuses = self._wire.reader(
             channels.status.topic,
             channels.status.struct,
-            LATCHED,
+            _STATUS,
             partial(decode, channels.status.struct),
             self._on_status,
         )
@@ -79,6 +82,15 @@ class ActionClient:
     def lost(self, goal: ActionGoal) -> bool:
         """Return whether the server that knew the goal is gone, whoever else is there now."""
         return bool(goal.servers) and goal.servers.isdisjoint(self._statuses.writers)
+
+    def unlisted_s(self, goal: ActionGoal) -> float:
+        """Return for how long the only server has named the goal no more; 0.0 while it does, or there are several."""
+        return clock.monotonic() - goal.unlisted_at if goal.unlisted_at is not None and self._is_alone else 0.0
+
+    @property
+    def _is_alone(self) -> bool:
+        """True if there is one server, so that what is said is said by it."""
+        return self._statuses.matched == 1
 
     async def send(self, values: dict[str, Any], barred: Callable[[], bool]) -> ActionGoal | None:
         """Send a goal; it has been accepted when this returns, unless ``barred`` has begun meanwhile.
@@ -283,6 +295,8 @@ class ActionClient:
                 goal.status = GoalStatus(number)
                 goal.servers = goal.servers or self._statuses.writers
                 goal.changed.set()
+            is_missing = bool(goal.status) and goal.id not in known and self._is_alone
+            goal.unlisted_at = (goal.unlisted_at or clock.monotonic()) if is_missing else None
 
     def _end_orphans(self, statuses: Mapping[bytes, int]) -> None:
         """End what goes on of the goals of this owner that a process before this one has begun: their calls are lost,

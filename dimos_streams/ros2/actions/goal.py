@@ -35,6 +35,8 @@ class ActionGoal:
         """The newest feedback that has not been taken."""
         self.servers: frozenset[str] = frozenset()
         """The servers that were there when one of them named it first; empty before."""
+        self.unlisted_at: float | None = None
+        """The time since which its only server has named other goals and not it; None while it does."""
         self.replies: deque[dict[str, Any]] = deque(maxlen=4)
         self.changed = asyncio.Event()
         self.unwanted = False

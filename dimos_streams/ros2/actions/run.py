@@ -18,7 +18,8 @@ from dimos_streams.skill import Call
 PROGRESS_S = 0.2
 _LOOK_S = 0.1
 _UNLISTED_S = 5.0
-"""A goal that was accepted is named by the status topic within this time, or it was somebody else's that was."""
+"""A goal that was accepted is named by the status topic within this time, or it was somebody else's that was. One
+that is named no more for this time has ended, as servers forget what has."""
 
 
 class Robot(Protocol):
@@ -127,6 +128,8 @@ class ActionRun:
                 raise SkillError(f"the action server of {self._client.action} was restarted; the goal is lost")
             if goal.status is GoalStatus.UNKNOWN and clock.monotonic() - began > _UNLISTED_S:
                 raise SkillError(f"{self._client.action} does not know the goal that it has accepted")
+            if self._client.unlisted_s(goal) > _UNLISTED_S:
+                raise SkillError(f"{self._client.action} does not list the goal any more: how it ended was not heard")
             await goal.change(_LOOK_S)
         return True
 
