@@ -72,7 +72,9 @@ class Deaf(Patient):
 async def test_nobody_waits_for_a_call_that_goes_on_though_its_time_is_up_and_it_was_asked_to_end() -> None:
     bridge, began = Deaf(1000), clock.monotonic()
     options = CallOptions(until="close", timeout_s=5.0, as_json=True)
-    with pytest.raises(SkillError, match=r"^call c1 was asked to end but goes on; `dimos-streams restart MODULE`"):
+    with pytest.raises(
+        SkillError, match=r"^call c1 was asked to end but goes on; `dimos-streams restart drive` ends what"
+    ):
         await follow_new_call(cast("HttpGateway", bridge), "drive", {}, options, only=True)
     assert bridge.cancelled == ["the caller waited 5 s"]
     assert clock.monotonic() - began < 10.0

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
-GOES_ON = "`dimos-streams restart MODULE` ends what does not listen"
-"""What helps against a call that does not end."""
 _CLOSE_BOUND_S = 3.0
 _UNANSWERED_S = 10.0
 """Time, in seconds, after which whoever waits for an answer is told what is one."""
@@ -92,6 +90,11 @@ async def follow_new_call(
             return await _reach_or_end(gateway, watch, call_id, options, waited_s)
 
 
+def how_to_end(module: str) -> str:
+    """What helps against a call of a module that does not end though it was asked to."""
+    return f"`dimos-streams restart {module}` ends what does not listen"
+
+
 async def _reach_or_end(
     gateway: HttpGateway, watch: EventWatch, call_id: str, options: CallOptions, waited_s: float
 ) -> ToolEvent:
@@ -107,8 +110,8 @@ async def _reach_or_end(
         return await _wait_until_reached(watch, call_id, options, closed, waited_s)
     except TimeoutError:
         await end(f"the caller waited {options.timeout_s:g} s")
-        if call_id in watch.open:
-            raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
+        if (event := watch.open.get(call_id)) is not None:
+            raise SkillError(f"call {call_id} was asked to end but goes on; {how_to_end(event.module)}") from None
         return await watch.wait(call_id, "close")
     except AgentPausedError as error:
         await end("the agent is paused")

@@ -235,12 +235,13 @@ def cancel(
 
 def _show_cancelled(view: CallView, *, as_json: bool) -> None:
     """Show a call after it was asked to end. Raises ``SkillError`` if it goes on."""
-    from dimos_streams.cli.bridge_client.calls.skill_calls import GOES_ON
+    from dimos_streams.cli.bridge_client.calls.skill_calls import how_to_end
 
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
-        raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}; {GOES_ON}")
+        goes_on = f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}"
+        raise SkillError(f"{goes_on}; {how_to_end(view.module)}")
     if not as_json:
         write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 
