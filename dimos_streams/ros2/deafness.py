@@ -13,6 +13,7 @@ MUTE_S = 5.0
 """Seconds after which a participant that is back counts as one that announces nothing any more; others announce what
 they have within one."""
 _MOST_GONE = 1000
+_MOST_TOPICS = 1000
 
 
 class Deafness:
@@ -74,13 +75,17 @@ class Returns:
     def __init__(self) -> None:
         self._gone: dict[str, None] = {}
         self._mute_since: dict[str, float] = {}
+        self._topics: dict[str, set[str]] = {}
+        """The topics that each has announced."""
 
     def leave(self, participant: str) -> None:
         """Note that a participant is gone."""
         self._mute_since.pop(participant, None)
         self._gone[participant] = None
         if len(self._gone) > _MOST_GONE:
-            del self._gone[next(iter(self._gone))]
+            oldest = next(iter(self._gone))
+            del self._gone[oldest]
+            self._topics.pop(oldest, None)
 
     def come(self, participant: str, now: float) -> None:
         """Note that a participant is there."""
@@ -88,11 +93,19 @@ class Returns:
             del self._gone[participant]
             self._mute_since[participant] = now
 
-    def announce(self, participant: str) -> None:
+    def announce(self, participant: str, topic: str) -> None:
         """Note that a participant has announced a reader or a writer, which may be known before itself."""
         self._gone.pop(participant, None)
         self._mute_since.pop(participant, None)
+        topics = self._topics.setdefault(participant, set())
+        if len(topics) < _MOST_TOPICS:
+            topics.add(topic)
 
     def mute_s(self, now: float) -> float:
         """Return for how many seconds a participant has been back without a word, 0 if none is."""
         return now - min(list(self._mute_since.values()), default=now)
+
+    def mute_topics(self, now: float) -> set[str]:
+        """Return the topics that those announced before who have been back without a word for ``MUTE_S``."""
+        mute = [participant for participant, since in list(self._mute_since.items()) if now - since >= MUTE_S]
+        return set().union(*(self._topics.get(participant, ()) for participant in mute))

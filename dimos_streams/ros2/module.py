@@ -265,11 +265,15 @@ class Ros2Robot(Module):
             raise DdsError(f"{topics} is there, and nothing of it was heard for {DEAF_S:.0f} s: DDS is entered anew")
 
     def _misses(self, now: float) -> bool:
-        """Return whether it is worth it to leave DDS for somebody who is mute: a needed stream is silent, or what was
-        there before is not, and no goal is under way at a server that is. Else it is somebody else."""
+        """Return whether it is worth it to leave DDS for somebody who is mute: a needed stream is silent, or what
+        they were on was there before and is not, and no goal is under way at a server that is. Else what is missed is
+        somebody else's."""
         if self._silent(now):
             return True
-        return bool(self._absences.missed(now)) and not any(
+        theirs, missed = self._wire.mute_topics(), self._absences.missed(now)
+        topics = {route.dds_topic for route in self._routes if route.stream.name in missed}
+        topics.update(*(client.topics for name, client in self._clients.items() if f"actions.{name}" in missed))
+        return not topics.isdisjoint(theirs) and not any(
             client.there and client.has_goals for client in self._clients.values()
         )
 

@@ -127,6 +127,10 @@ class Participant:
         """See ``Wire``."""
         return self._returns.mute_s(clock.monotonic())
 
+    def mute_topics(self) -> set[str]:
+        """See ``Wire``."""
+        return self._returns.mute_topics(clock.monotonic())
+
     def _open(self) -> None:
         try:
             from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsParticipant
@@ -194,7 +198,7 @@ class Participant:
                     continue
                 if sample.participant_key == own:
                     continue
-                self._returns.announce(str(sample.participant_key))
+                self._returns.announce(str(sample.participant_key), sample.topic_name)
                 if len(known) >= _MAX_ENDPOINTS:
                     self._look_again_at = self._look_again_at or now + _LOOK_AGAIN_S
                     continue

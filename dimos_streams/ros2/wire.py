@@ -118,3 +118,6 @@ class Wire(Protocol):
     def mute_s(self) -> float:
         """Return for how many seconds somebody has been back, after they were gone, of whose readers and writers none
         is known, nor will be; 0 if there is nobody like that."""
+
+    def mute_topics(self) -> set[str]:
+        """Return the topics, as DDS calls them, on which everybody was who has been mute like that for ``MUTE_S``."""

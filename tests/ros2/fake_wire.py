@@ -61,6 +61,8 @@ class FakeWire:
     closed: bool = False
     deaf: bool = False
     mute_for_s: float = 0.0
+    mute_on: frozenset[str] = frozenset()
+    """The topics on which who is mute was before."""
     _readers: dict[str, list[tuple[Callable[[bytes], Any], Callable[[Any], None]]]] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -90,6 +92,9 @@ class FakeWire:
 
     def mute_s(self) -> float:
         return self.mute_for_s
+
+    def mute_topics(self) -> set[str]:
+        return set(self.mute_on)
 
     def endpoints(self) -> list[Endpoint]:
         sides = {"rq": "in", "rr": "out"}

@@ -304,6 +304,7 @@ async def test_a_robot_that_is_back_and_announces_nothing_has_dds_entered_anew_o
 async def test_what_is_missed_while_somebody_is_mute_has_dds_entered_anew_once_no_goal_is_under_way() -> None:
     async with world() as at:
         at.wire.mute_for_s = MUTE_S
+        at.wire.mute_on = frozenset({"rt/cmd_vel_nav", at.server.channels.status.topic})
         call = await at.harness.call("navigate_to", x=1.0, y=0.0)
         await call.answer()
         velocities = at.wire.others.pop("rt/cmd_vel_nav")
@@ -315,10 +316,21 @@ async def test_what_is_missed_while_somebody_is_mute_has_dds_entered_anew_once_n
         assert str(at.harness.failed()) == ANEW
 
 
+async def test_what_ends_while_somebody_else_is_mute_has_dds_not_entered_anew() -> None:
+    """The robot would stop for it, for a laptop that woke hours before."""
+    async with world() as at:
+        at.wire.mute_for_s = MUTE_S
+        at.wire.mute_on = frozenset({"rt/rosout", "rt/scan"})
+        at.wire.others.pop("rt/cmd_vel_nav")
+        at.server.go()
+        await asyncio.sleep(10.0)
+        assert at.harness.failed() is None
+
+
 async def test_an_action_that_was_never_there_is_not_taken_for_that_of_somebody_who_is_mute() -> None:
     async with world() as at:
         at.server.go()
-        at.wire.mute_for_s = MUTE_S
+        at.wire.mute_for_s, at.wire.mute_on = MUTE_S, frozenset({at.server.channels.status.topic})
         await asyncio.sleep(10.0)
         assert at.harness.failed() is None
 

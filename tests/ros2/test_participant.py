@@ -141,7 +141,7 @@ def test_a_participant_that_is_back_is_mute_until_it_announces_something() -> No
     returns.leave("other")
     returns.come("other", 82.0)
     assert returns.mute_s(86.0) == 6.0
-    returns.announce("robot")
+    returns.announce("robot", "rt/odom")
     assert returns.mute_s(86.0) == 4.0
     returns.leave("other")
     assert returns.mute_s(86.0) == 0.0
@@ -150,16 +150,30 @@ def test_a_participant_that_is_back_is_mute_until_it_announces_something() -> No
 def test_a_participant_may_be_known_after_its_readers_and_writers() -> None:
     returns = Returns()
     returns.leave("robot")
-    returns.announce("robot")
+    returns.announce("robot", "rt/odom")
     returns.come("robot", 1.0)
     assert returns.mute_s(60.0) == 0.0
+
+
+def test_what_a_mute_participant_was_on_is_known() -> None:
+    returns = Returns()
+    for participant, topic in (("robot", "rt/odom"), ("robot", "rt/scan"), ("laptop", "rt/rosout")):
+        returns.announce(participant, topic)
+    for participant, at in (("robot", 10.0), ("laptop", 12.0), ("stranger", 12.0)):
+        returns.leave(participant)
+        returns.come(participant, at)
+    assert returns.mute_topics(14.0) == set()
+    assert returns.mute_topics(16.0) == {"rt/odom", "rt/scan"}
+    returns.announce("robot", "rt/odom")
+    assert returns.mute_topics(20.0) == {"rt/rosout"}
 
 
 def test_participants_that_are_gone_do_not_pile_up() -> None:
     returns = Returns()
     for number in range(3000):
+        returns.announce(str(number), "rt/odom")
         returns.leave(str(number))
-    assert len(returns._gone) == 1000
+    assert len(returns._gone) == len(returns._topics) == 1000
     returns.come("2999", 0.0)
     assert returns.mute_s(5.0) == 5.0
 

@@ -237,6 +237,12 @@ class ActionClient:
             return f"{self.action} is there, but {topics} does not match: it has another quality of service or type"
         return f"nobody offers the action {self.action} ({self.kind.name})"
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics of the action that a server has to be on, as DDS calls them."""
+        its = self._channels
+        return {each.topic for each in (its.goal, its.wanted, its.cancel, its.accepted, its.result, its.status)}
+
     def _unmatched(self) -> list[str]:
         """The topics of the action that DDS has not connected with a server's."""
         its = self._channels
