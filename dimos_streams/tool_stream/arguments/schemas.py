@@ -108,21 +108,22 @@ def check_depth(skill: str, arguments: Mapping[str, Any]) -> None:
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return the numbers that no robot reckons with: JSON has integers of any length, a double only so large ones.
-    What a gate of a user's gives may be no number at all."""
-    left: list[tuple[str, Any]] = list(arguments.items())
+    What a gate of a user's gives may be no number at all. Paths are cut as they grow: a long name is in those of all
+    values below it."""
+    left: list[tuple[str, Any]] = [(name[:_MAX_PATH], value) for name, value in arguments.items()]
     problems = 0
     while left and problems < _MAX_PROBLEMS:
         path, value = left.pop()
         if isinstance(value, dict):
-            left += [(f"{path}.{name}", part) for name, part in value.items()]
+            left += [(f"{path}.{name}"[:_MAX_PATH], part) for name, part in value.items()]
         elif isinstance(value, list | tuple):
-            left += [(f"{path}.{index}", part) for index, part in enumerate(value)]
+            left += [(f"{path}.{index}"[:_MAX_PATH], part) for index, part in enumerate(value)]
         elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
             problems += 1
-            yield path[:_MAX_PATH], f"{Decimal(value):.3e} is too large: a number is at most {_LARGEST:.3e}"
+            yield path, f"{Decimal(value):.3e} is too large: a number is at most {_LARGEST:.3e}"
         elif isinstance(value, float) and not math.isfinite(value):
             problems += 1
-            yield path[:_MAX_PATH], f"it must be a finite number (given: {value})"
+            yield path, f"it must be a finite number (given: {value})"
 
 
 class _Expansion:

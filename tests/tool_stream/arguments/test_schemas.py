@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -175,6 +176,16 @@ def test_numbers_that_no_robot_reckons_with_are_named_wherever_they_are() -> Non
     assert len(problems({"a": [large] * 50})) == 20
     (name,) = problems({"n" * 500: large})
     assert name == "n" * 200
+
+
+def test_a_long_name_is_not_kept_once_for_each_value_below_it() -> None:
+    values = [0] * 500
+    for within in ({"n" * 100_000: values}, {"a": {"n" * 100_000: values}}):
+        tracemalloc.start()
+        assert "40000 are possible" in problems(within, {})["arguments"]
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 5_000_000  # one each were 50 MB
 
 
 def nested(depth: int) -> dict[str, Any]:
