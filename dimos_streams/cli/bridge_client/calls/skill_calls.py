@@ -91,7 +91,7 @@ async def follow_new_call(
 
 
 def how_to_end(module: str) -> str:
-    """What helps against a call of a module that does not end though it was asked to."""
+    """Advice for who meets a call of a module that does not end though it was asked to."""
     return f"`dimos-streams restart {module}` ends what does not listen"
 
 
