@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.foxglove.door.arrivals import Arrivals, split_number
@@ -63,7 +63,7 @@ class OrderService:
 
     def _request(self, payload: bytes) -> OrderRequest:
         try:
-            return self._order.request.model_validate(parse_command(payload or b"{}"))
+            return self._order.request.model_validate(parse_client_json(payload or b"{}"))
         except ValidationError as error:
             valid = ", ".join(self._order.request.model_fields)
             errors = problems_with_values(error, "request")

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json, parse_command
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.serving.query_names import (
@@ -30,18 +30,18 @@ _JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORE
 it is an answer, and a client that sends one as a request has mixed up the two."""
 
 
-def parsed_body(body: bytes) -> Any:
+def parsed_body(body: bytes, parse: Callable[[bytes], Any] = parse_command) -> Any:
     """A body as JSON. Raises ``ProblemError`` if it is not: NaN, too deep for recursion, half of a character."""
     try:
-        return parse_command(body)
+        return parse(body)
     except ValueError as error:
         raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
 
 
 class _StrictJsonRequest(Request):
     async def json(self) -> Any:
-        """The body as JSON. Raises as ``parsed_body`` does."""
-        return parsed_body(await self.body())
+        """The body as JSON, of a client. Raises as ``parsed_body`` does."""
+        return parsed_body(await self.body(), parse_client_json)
 
     async def check_media_type(self) -> None:
         """Refuse a body that is not declared as JSON, as it is.

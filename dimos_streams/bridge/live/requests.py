@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.common.schemas.json_model import JsonModel
 
 MAX_TOPICS = 64
@@ -43,7 +43,7 @@ def parse_request(text: str | None) -> Watch | Seen:
     if text is None:
         raise ValueError(f"send text, not bytes; valid: {_VALID}")
     try:
-        given = parse_command(text)
+        given = parse_client_json(text)
     except ValueError as error:
         raise ValueError(f"not JSON: {error}; valid: {_VALID}") from error
     if not isinstance(given, dict) or len(given.keys() & {"watch", "seen"}) != 1:

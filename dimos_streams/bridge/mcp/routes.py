@@ -19,7 +19,7 @@ from dimos_streams.bridge.mcp.rpc_openapi import SESSION, VERSION
 from dimos_streams.bridge.mcp.server import McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.common.tasks import ends_within, outlasting
 from dimos_streams.serving.events.event_frame import event_frame
 from dimos_streams.serving.events.event_response import EventResponse
@@ -35,7 +35,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
     @app.post("/mcp", response_class=Response, response_model=None, **rpc_openapi.POST)
     async def post_mcp(request: Request) -> Response:
         try:
-            message = Incoming.model_validate(parse_command(await request.body()))
+            message = Incoming.model_validate(parse_client_json(await request.body()))
         except ValidationError as problem:
             return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'the message')}")
         except ValueError as problem:

@@ -11,7 +11,7 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.monitor.lanes import Lanes, SharedLanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.errors import (
     DimosStreamsError,
@@ -41,7 +41,7 @@ class Commands:
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
         try:
-            given = parse_command(text)
+            given = parse_client_json(text)
         except ValueError as error:
             return _error(None, "bad-json", f"not JSON: {error}")
         id = id_of(given)

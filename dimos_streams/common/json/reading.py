@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from dimos_streams.common.json.parts import check_parts
 from dimos_streams.common.readable.surrogates import well_formed
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -65,6 +66,13 @@ def parse_command(data: str | bytes) -> Any:
     if names < text.count(":") and names < sum(map(text.count, _BEHIND_NAMES)):
         json.loads(text, object_pairs_hook=_refuse_doubles)
     return value
+
+
+def parse_client_json(data: str | bytes) -> Any:
+    """Return the value of a JSON text in which a client asks for something. Raises ``ValueError`` as
+    ``parse_command`` does, and, before it is parsed, for one of more parts than anything that can be asked for."""
+    check_parts(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
+    return parse_command(data)
 
 
 def _well_formed(data: str | bytes) -> str:
