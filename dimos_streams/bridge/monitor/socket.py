@@ -18,7 +18,11 @@ from dimos_streams.serving.server.connection_ends import ConnectionEnds
 QUERY = ("agent",)
 """The query parameters that are read of a client's address."""
 MOST_COMMANDS = 64
-"""Maximum number of commands of one client that have been read and whose answers it has not taken."""
+"""Maximum number of commands of one client that have been read and whose answers it has not taken. A long one counts
+as one more for each ``_LONG`` characters, up to ``_MOST_FOR_ONE``: parsed, it takes dozens of times its size, and
+what is kept makes each collection of garbage longer, in which nobody else has a turn."""
+_LONG = 4096
+_MOST_FOR_ONE = 16
 
 
 class Watched(Protocol):
@@ -90,21 +94,28 @@ async def _read(socket: WebSocket, watcher: Watcher, commands: Commanded, runnin
     try:
         await room.acquire()
         while (received := await socket.receive())["type"] == "websocket.receive":
-            answering = _answer(received.get("text"), watcher, commands, lanes, room)
-            running.spawn(answering, name="monitor command")
+            text = received.get("text")
+            places = min(1 + len(text or "") // _LONG, _MOST_FOR_ONE)
+            running.spawn(_answer(text, watcher, commands, lanes, room, places), name="monitor command")
             # Before the next one is read: this task may end while it waits here, and what was read would be lost.
-            await room.acquire()
+            for _ in range(places):
+                await room.acquire()
         watcher.close()
     finally:
         lanes.leave()
 
 
 async def _answer(
-    text: str | None, watcher: Watcher, commands: Commanded, lanes: Lanes, room: asyncio.Semaphore
+    text: str | None, watcher: Watcher, commands: Commanded, lanes: Lanes, room: asyncio.Semaphore, places: int
 ) -> None:
     if text is None:
         why = "send commands as text, not as bytes"
         answer = message("error", id=None, problem="bad-json", text=why, errors={}, call_id="")
     else:
         answer = await commands.carry_out(text, lanes)
-    watcher.reply(answer, taken=room.release)
+
+    def taken() -> None:
+        for _ in range(places):
+            room.release()
+
+    watcher.reply(answer, taken=taken)

@@ -224,6 +224,21 @@ async def test_no_more_is_read_than_is_answered_soon(monkeypatch: pytest.MonkeyP
         assert len(told(agent)) == MOST_COMMANDS + 10
 
 
+@pytest.mark.virtual_time
+async def test_long_commands_count_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they are parsed into takes room, and keeps others from their turns."""
+    async with slow_agent(monkeypatch) as (socket, _, wakes):
+        for _ in range(15):
+            socket.send("say", text="é" * 4_000)  # 24,000 characters of JSON
+        await asyncio.sleep(1.0)
+        assert socket.unread.qsize() == 4
+        wakes.set()
+        await until(lambda: len(socket.answers) == 15)
+        for number in range(MOST_COMMANDS):
+            socket.send("say", text=f"text {number}")
+        await until(lambda: len(socket.answers) == 15 + MOST_COMMANDS)
+
+
 async def _hold(places: FairPlaces, client: str, began: list[str], over: asyncio.Event) -> None:
     async with places.place(client):
         began.append(client)
