@@ -35,7 +35,7 @@ SENSOR = Quality(reliable=False, depth=5)
 DEFAULT = Quality()
 """ROS's profile of topics, services and feedback, heard by every reader that asks for nothing latched."""
 LATCHED = Quality(latched=True, depth=1)
-"""The quality of maps, static frames and the states of an action's goals."""
+"""The quality of maps and static frames."""
 
 
 @dataclass(frozen=True, slots=True)

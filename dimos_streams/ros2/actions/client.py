@@ -79,6 +79,11 @@ class ActionClient:
         """True if there is a server that hears everything and is heard."""
         return not self._unmatched()
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics that a server has to be on, as DDS calls them."""
+        return set(self._ends())
+
     def lost(self, goal: ActionGoal) -> bool:
         """Return whether the server that knew the goal is gone, whoever else is there now."""
         return bool(goal.servers) and goal.servers.isdisjoint(self._statuses.writers)
@@ -237,19 +242,21 @@ class ActionClient:
             return f"{self.action} is there, but {topics} does not match: it has another quality of service or type"
         return f"nobody offers the action {self.action} ({self.kind.name})"
 
-    @property
-    def topics(self) -> set[str]:
-        """The topics of the action that a server has to be on, as DDS calls them."""
+    def _ends(self) -> dict[str, TopicReader | TopicWriter]:
+        """This side of the topics that a server has to be on, by their names in DDS."""
         its = self._channels
-        return {each.topic for each in (its.goal, its.wanted, its.cancel, its.accepted, its.result, its.status)}
+        return {
+            its.goal.topic: self._goals,
+            its.wanted.topic: self._wanted,
+            its.cancel.topic: self._cancels,
+            its.accepted.topic: self._accepted,
+            its.result.topic: self._results,
+            its.status.topic: self._statuses,
+        }
 
     def _unmatched(self) -> list[str]:
         """The topics of the action that DDS has not connected with a server's."""
-        its = self._channels
-        channels = (its.goal, its.wanted, its.cancel, its.accepted, its.result, its.status)
-        ends: list[TopicReader | TopicWriter] = [self._goals, self._wanted, self._cancels]
-        ends += [self._accepted, self._results, self._statuses]
-        return [channel.topic for channel, end in zip(channels, ends, strict=True) if not end.matched]
+        return [topic for topic, end in self._ends().items() if not end.matched]
 
     def _writer(self, channel: Channel) -> TopicWriter:
         return self._wire.writer(channel.topic, channel.struct, DEFAULT)
