@@ -14,7 +14,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.socket import QUERY
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
-from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
@@ -50,7 +50,7 @@ class NoOrders:
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Return the answer to a command, a message without its ``seq``."""
         try:
-            id = id_of(parse_json(text))
+            id = id_of(parse_client_json(text))
         except ValueError:  # whatever it was, it is refused
             id = None
         return message("error", id=id, problem="refused", text=REFUSAL, errors={}, call_id="")

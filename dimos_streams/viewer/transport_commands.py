@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
@@ -57,7 +57,7 @@ def transport_command(text: str | None) -> TransportCommand:
     if text is None:
         raise ValueError(f"send text, not bytes; {_VALID}")
     try:
-        return _COMMANDS.validate_python(parse_command(text))
+        return _COMMANDS.validate_python(parse_client_json(text))
     except ValidationError as error:
         raise ValueError(f"{in_a_line(problems_with_values(error, 'message'))}; {_VALID}") from error
     except ValueError as error:

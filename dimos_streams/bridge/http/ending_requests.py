@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.reading import parse_client_json
 from dimos_streams.operator.known_names import CANCEL_CALL
 from dimos_streams.skill import public_names
 
@@ -15,7 +15,7 @@ _HOLDING = ("pause", "abort")
 def ends_something(path: str, body: bytes) -> bool:
     """Return whether a request is an agent's ``pause`` or ``abort``, or an MCP client's cancel."""
     try:
-        asked = parse_json(body)
+        asked = parse_client_json(body)
     except ValueError:
         return False
     if path.endswith("/calls"):
